@@ -285,6 +285,8 @@ class TensorBase:
         if numel(self) == 0:
             return 0
         ptr: int = self._storage.ptr
+        if self._keys & BATCHED:
+            raise RuntimeError("Cannot access data pointer of Tensor that doesn't have storage")
         return ptr + self._offset * self._dtype.itemsize if ptr else 0
 
     def __getitem__(self, key: Any) -> Any:

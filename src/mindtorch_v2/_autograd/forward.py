@@ -19,7 +19,7 @@ from .._tensor_base import TensorBase, differentiable, requires_grad
 from .engine import gradient_at, run_backward
 from .gradients import sum_to
 from .inplace import InplaceDerivative, replayed, strided_in, view_chain
-from .node import COPY_SLICES, OP, Node, show
+from .node import COPY_SLICES, FUNCTION, OP, Node, show
 from .record import (
     ARG,
     ARRIVED,
@@ -472,7 +472,7 @@ def share(result: Any, level: int) -> None:
 
 def share_with(node: Node, r: TensorBase, level: int) -> None:
     saved = node._saved
-    if saved is None or node._kind != OP:
+    if saved is None or (node._kind != OP and node._kind != FUNCTION):
         return
     tangents = r._tangents
     for v in saved:

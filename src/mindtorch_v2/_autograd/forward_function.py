@@ -8,8 +8,9 @@ from __future__ import annotations
 from typing import Any
 
 from .._dispatch.keys import VIEW
+from .._dispatch.state import LOCAL
 from .._tensor_base import TensorBase, differentiable, version
-from .forward import LEVELS, bar, check_tangent, hidden_levels, hide, laid_like, put, show_again, tangent_of
+from .forward import LEVELS, bar, check_tangent, hidden_levels, hide, laid_like, put, share_with, show_again, tangent_of
 from .function_node import FunctionNode, member
 from .record import zeros_at
 
@@ -41,6 +42,15 @@ def push_through(
             _push(node, args, given, outputs, level)
         finally:
             show_again(before)
+
+
+def share_saved(node: FunctionNode, results: list[Any]) -> None:
+    """Results that `forward` saved keep their tangents there too."""
+    for r in results:
+        if isinstance(r, TensorBase) and r._tangents is not None:
+            for level in r._tangents:
+                if level in LEVELS.open:
+                    share_with(node, r, level)
 
 
 def _root(t: TensorBase) -> TensorBase:
@@ -121,6 +131,11 @@ def _give(i: int, out: _Output, tangent: Any, args: tuple[Any, ...], given: list
         raise RuntimeError("Expected both tensor and its forward grad to be floating point or complex")
     if out.viewed is not None:
         source = given[next(k for k, a in enumerate(args) if a is out.viewed)]
+        if getattr(LOCAL, "transforms", None):
+            # Inside `torch.func` the tangent is a value like any other.
+            check_tangent(made, tangent, level)
+            put(made, level, laid_like(tangent, made))
+            return
         if not tangent._keys & VIEW:
             raise RuntimeError(_NO_VIEW)
         if source is not None and tangent._base_field is not _root(source):

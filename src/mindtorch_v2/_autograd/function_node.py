@@ -122,6 +122,10 @@ def run_function(cls: Any, forward: Any, setup: Any, args: tuple[Any, ...]) -> A
     if executable:
         if node.to_save is not None:
             node._saved = save(node, node.to_save)
+            if dual:
+                from .forward_function import share_saved
+
+                share_saved(node, wrapped)
         if WATCH.on:
             from .observe import applied
 

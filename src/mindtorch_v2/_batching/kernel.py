@@ -16,6 +16,7 @@ from .._dispatch.op import RESOLVERS, Kernel, Op, PartsKernel, Spec, owned
 from .._dispatch.registry import ops
 from .._dispatch.state import modes, set_modes
 from .._mypyc import i64
+from .._ops.rules.pointwise import broadcast_shapes
 from .._tensor_base import TensorBase, requires_grad
 from .level import Batch, Level, inside, is_many, level_of, levels_of, live, outside, share_all, some_many, spread, wrap
 from .loop import one_by_one
@@ -29,8 +30,8 @@ RANDOM: set[str] = set()
 
 _CROWDED = (
     "vmap: {0}(self, *extra_args) is not possible because there exists a Tensor `other` in extra_args that has more "
-    "elements than `self`. This happened due to `other` being vmapped over but `self` not being vmapped over in a "
-    "vmap. Please try to use out-of-place operators instead of {0}. If said operator is being called inside the "
+    "elements than `self`. This happened due to `other` being vmapped over but `self` not being vmapped over {1}. "
+    "Please try to use out-of-place operators instead of {0}. If said operator is being called inside the "
     "PyTorch framework, please file a bug report instead."
 )
 _NO_OUT = "Batching rule not implemented for {0}; the fallback path doesn't work on out= or view ops."
@@ -220,7 +221,21 @@ def _refuse_out(op: Op, args: tuple[Any, ...], level: Level) -> Any:
 
 
 def crowded(name: str) -> RuntimeError:
-    return RuntimeError(_CROWDED.format(name))
+    return RuntimeError(_CROWDED.format(name, "in a vmap"))
+
+
+def too_many(op: Op, args: tuple[Any, ...], level: Level) -> RuntimeError:
+    """The refusal of a write of many values into a tensor of one, which PyTorch words by the kind of its rule."""
+    name = op.title()
+    if name in _ARITHMETIC and not (name == "masked_fill_" and isinstance(args[-1], TensorBase)):
+        return crowded("inplace arithmetic")
+    if name in _NAMED:
+        return crowded(name)
+    if name in _BROADCAST:
+        found = (level.size, *broadcast_shapes(args[0]._shape, args[1]._shape))
+        return RuntimeError(f"output with shape {list(args[0]._shape)} doesn't match the broadcast shape {list(found)}")
+    shown = op.name if "::" in op.name else "aten::" + name
+    return RuntimeError(_CROWDED.format(shown, f"at level {level.depth}"))
 
 
 def in_place(op: Op, args: tuple[Any, ...], level: Level) -> Any:
@@ -231,7 +246,7 @@ def in_place(op: Op, args: tuple[Any, ...], level: Level) -> Any:
     assert func is not None
     if not is_many(target, level):
         if some_many(args[1:], level):
-            raise crowded(op.title() if op.title() in _NAMED else "inplace arithmetic")
+            raise too_many(op, args, level)
         with outside():
             op.call(each(args, lambda t: inside(t, level)))
         return target
@@ -245,7 +260,15 @@ def in_place(op: Op, args: tuple[Any, ...], level: Level) -> Any:
     return target
 
 
-_NAMED = frozenset(("index_put_", "index_add_", "index_copy_", "index_fill_", "scatter_", "scatter_add_", "put_"))
+_NAMED = frozenset("fill_ index_add_ index_fill_ index_put_ scatter_add_ scatter_reduce_".split())
+_ARITHMETIC = frozenset(
+    "clamp_max_ clamp_min_ copy_ div_ divide_ logical_and_ logical_or_ logical_xor_ masked_fill_ mul_ multiply_ sub_ "
+    "true_divide_".split()
+)
+_BROADCAST = frozenset(
+    "add_ arctan2_ atan2_ bitwise_and_ bitwise_left_shift_ bitwise_or_ bitwise_right_shift_ bitwise_xor_ copysign_ "
+    "gcd_ lcm_".split()
+)
 
 
 def serve() -> None:

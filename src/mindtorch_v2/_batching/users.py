@@ -11,7 +11,7 @@ from typing import Any, NamedTuple
 
 from .._dispatch.op import Op
 from .._tensor_base import TensorBase, requires_grad
-from ..utils._pytree import tree_flatten, tree_unflatten
+from ..utils._pytree import TreeSpec, tree_flatten, tree_unflatten
 from .dims import add_batch_dim, remove_batch_dim
 from .kernel import lifted, tensors_of
 from .level import Level, highest, inside, is_at, is_many, levels_of, transforms
@@ -40,21 +40,48 @@ def _outside(value: Any, level: Level) -> Any:
     return inside(value, level) if is_at(value, level) else value
 
 
-def called(rule: Callable[..., Any], args: tuple[Any, ...], level: Level, what: str) -> Any:
+def spread_over(tree: Any, spec: TreeSpec) -> list[Any] | None:
+    """The leaves of `tree` for every leaf of a structure that it is the beginning of; None where it is not."""
+    if spec.is_leaf():
+        return [tree] if tree_flatten(tree)[1].is_leaf() else None
+    leaves, own = tree_flatten(tree)
+    if own.is_leaf():
+        return leaves * spec.num_leaves
+    if own.type is not spec.type or own.context != spec.context or own.num_children != spec.num_children:
+        return None
+    parts = tree.values() if isinstance(tree, dict) else tree
+    found: list[Any] = []
+    for part, child in zip(parts, spec.children()):
+        inner = spread_over(part, child)
+        if inner is None:
+            return None
+        found += inner
+    return found
+
+
+def called(rule: Callable[..., Any], args: tuple[Any, ...], level: Level) -> Any:
     """A user's rule on what is outside of the level, and its results inside again."""
     flat, spec = tree_flatten(args)
     dims = tree_unflatten([0 if _mapped(t, level) else None for t in flat], spec)
     given = tree_unflatten([_outside(t, level) for t in flat], spec)
     found = rule(VmapInfo(level.size, level.randomness), dims, *given)
     if not isinstance(found, tuple) or len(found) != 2:
+        got = f"{len(found)} returns" if isinstance(found, tuple) else f"a {type(found)}"
         raise RuntimeError(
-            f"Expected the {what} to have two returns, an output and out_dims with pytree structure compatible with "
-            f"the output. Got a {type(found)} instead"
+            "Expected the vmap staticmethod to have two returns, an output and out_dims with pytree structure "
+            f"compatible with the output. Got {got} instead"
         )
     outputs, structure = tree_flatten(found[0])
-    places = tree_flatten(found[1])[0]
-    if len(places) == 1:
-        places = places * len(outputs)
+    places = spread_over(found[1], structure)
+    if places is None:
+        raise RuntimeError(
+            "The autograd.Function's vmap staticmethod returned an incompatible (output, out_dims) tuple. Expected "
+            f"out_dims={found[1]} to be compatible with the structure of `output`. out_dims has structure "
+            f"{tree_flatten(found[1])[1]} but output has structure {structure}.{_MORE}"
+        )
+    for out, d in zip(outputs, places):
+        if d is not None and not (isinstance(d, int) and -len(out._shape) <= d < len(out._shape)):
+            raise IndexError(f"vmap: out_dims says {d!r} of a result with {len(out._shape)} dimensions")
     made = [out if d is None else add_batch_dim(out, d, level) for out, d in zip(outputs, places)]
     return tree_unflatten(made, structure)
 
@@ -88,7 +115,7 @@ def function_applied(cls: Any, base: Any, args: tuple[Any, ...]) -> Any:
             f"You tried to vmap over {cls.__name__}, but it does not have vmap support. Please override and implement "
             f"the vmap staticmethod or set generate_vmap_rule=True.{_MORE}"
         )
-    return called(cls.vmap, args, level, "vmap staticmethod")
+    return called(cls.vmap, args, level)
 
 
 def function_lifted(args: tuple[Any, ...]) -> tuple[Any, ...]:
@@ -102,7 +129,7 @@ def register(op: Op, rule: Callable[..., Any]) -> Callable[[], None]:
     """Serve an operator with a user's rule; what is returned takes it back."""
 
     def served(op: Op, args: tuple[Any, ...], level: Level) -> Any:
-        return called(rule, args, level, "vmap function")
+        return called(rule, args, level)
 
     before = WHOLE.get(op.name)
     _put(op, whole(served))

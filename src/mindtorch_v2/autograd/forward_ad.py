@@ -26,7 +26,12 @@ _entered: list[tuple[int, int, frozenset[int]]] = []
 
 def _checked(level: int, where: str) -> int:
     """The level of `_autograd.forward` behind the given one."""
-    if level != 0 or not _entered:
+    if not _entered:
+        raise RuntimeError(
+            "Trying to access a forward AD level with an invalid index. This index was either not created or is "
+            "already deleted."
+        )
+    if level != 0:
         raise RuntimeError(f"Invalid level given to {where}")
     return _entered[-1][0]
 

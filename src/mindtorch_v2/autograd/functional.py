@@ -263,7 +263,7 @@ def _check_forward_mode(create_graph: bool, strict: bool, vectorize: bool) -> No
 def _by_columns(func: Callable[..., Any], inputs: Any) -> Any:
     """The Jacobian from derivatives along every element of the inputs; lists where PyTorch's are."""
     from .._batching.level import untransformed
-    from ..func import jacfwd
+    from ..func._forward import by_unit_vectors
 
     asked = _Tensors(inputs, "inputs", "jacobian")
     many = False
@@ -275,7 +275,7 @@ def _by_columns(func: Callable[..., Any], inputs: Any) -> Any:
         many = outputs.many
         return outputs.items
 
-    table = jacfwd(outputs_of, tuple(range(len(asked.items))))(*asked.items)
+    table = by_unit_vectors(outputs_of, tuple(range(len(asked.items))), False, "error", False)(*asked.items)
     rows = [list(row) if asked.many else row[0] for row in table]
     return rows if many else rows[0]
 

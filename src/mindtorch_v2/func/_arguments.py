@@ -8,6 +8,7 @@ import mindtorch_v2 as torch
 
 from .._dispatch.keys import SPARSE
 from .._tensor_base import requires_grad
+from ..utils._pytree import tree_flatten
 
 Argnums = int | tuple[int, ...]
 
@@ -26,13 +27,31 @@ def check_argnums(argnums: Any, count: int) -> None:
     if isinstance(argnums, tuple):
         if not argnums:
             raise RuntimeError("argnums must be non-empty")
-        if len(set(argnums)) != len(argnums):
-            raise RuntimeError(f"argnums elements must be unique, got {argnums}")
     for n in argnums if isinstance(argnums, tuple) else (argnums,):
         if not isinstance(n, int):
             raise RuntimeError(f"argnum must be int, got: {type(n)}")
         if not -count <= n < count:
             raise RuntimeError(f"Got argnum={n}, but only {count} positional inputs")
+    if isinstance(argnums, tuple):
+        places = tuple([n % count for n in argnums])
+        if len(set(places)) != len(places):
+            raise RuntimeError(f"argnums elements must be unique, got {places}")
+
+
+def check_real(what: str, api: str, tree: Any) -> None:
+    """Of what is complex a derivative by every element would not say which of the two kinds it is."""
+    for i, t in enumerate(tree_flatten(tree)[0]):
+        if isinstance(t, torch.Tensor) and t.is_complex():
+            raise RuntimeError(
+                f"{api}: Expected all {what} to be real but received complex tensor at flattened input idx: {i}"
+            )
+
+
+def tensors_only(value: Any) -> None:
+    """What goes along with a result has tensors for its leaves."""
+    for leaf in tree_flatten(value)[0]:
+        if not isinstance(leaf, torch.Tensor):
+            raise RuntimeError(f"Expected tensors, got unsupported type {type(leaf)}")
 
 
 def chosen(args: tuple[Any, ...], argnums: Argnums) -> Any:

@@ -13,10 +13,11 @@ from typing import Any
 import mindtorch_v2 as torch
 
 from .._autograd.forward import enter_level, leave_level, put_dual, tangent_of
+from .._batching.level import begin, end
 from .._dispatch.keys import SPARSE
 from .._dispatch.state import STATE
 from ..utils._pytree import TreeSpec, tree_flatten, tree_unflatten
-from ._arguments import Argnums, chosen, replaced, standard_basis
+from ._arguments import Argnums, check_real, chosen, replaced, standard_basis, tensors_only
 
 _API = "jvp(f, primals, tangents)"
 
@@ -45,16 +46,20 @@ def jvp(
         if not (t.is_floating_point() or t.is_complex()):
             raise ValueError(f"Expected primal to be floating point or complex, but got: {t.dtype}")
     entered = enter_level()
+    begin("jvp")
     level = entered[0]
     try:
         given = [put_dual(p if p._keys & SPARSE else p.view_as(p), t, level) for p, t in zip(flat, along)]
         output, aux = _split(func(*given) if spec is None else func(*tree_unflatten(given, spec)), has_aux, _API)
+        if has_aux:
+            tensors_only(aux)
         if isinstance(output, torch.Tensor):
             direction = _tangent(output, level, strict)
             return (output, direction, aux) if has_aux else (output, direction)
         results, out_spec = _checked(output)
         pushed = [_tangent(r, level, strict) for r in results]
     finally:
+        end()
         leave_level(entered)
     made = tuple(tree_unflatten(values, out_spec) for values in (results, pushed))
     return (*made, aux) if has_aux else made
@@ -121,6 +126,13 @@ def jacfwd(
 ) -> Callable[..., Any]:
     """A function that returns the derivatives of every element of the results of `func` by every element of the
     arguments `argnums`: one derivative along each unit vector in the space of those arguments."""
+    return by_unit_vectors(func, argnums, has_aux, randomness, True)
+
+
+def by_unit_vectors(
+    func: Callable[..., Any], argnums: Argnums, has_aux: bool, randomness: str, real: bool
+) -> Callable[..., Any]:
+    """The same; `real`: what is complex is refused."""
 
     @functools.wraps(func)
     def wrapper(*args: Any, **kwargs: Any) -> Any:
@@ -132,8 +144,13 @@ def jacfwd(
             return func(*replaced(args, argnums, tree_unflatten(list(primals), in_spec)), **kwargs)
 
         def push(*basis: Any) -> Any:
-            return jvp(one, tuple(inputs), basis, has_aux=has_aux)[1:]
+            found = jvp(one, tuple(inputs), basis, has_aux=has_aux)
+            if real:
+                check_real("outputs", "jacfwd", found[0])
+            return found[1:]
 
+        if real:
+            check_real("inputs", "jacfwd", args)
         _flat_tensors(inputs, "primals")
         basis = standard_basis(inputs)
         if basis and basis[0].shape[0] == 0:

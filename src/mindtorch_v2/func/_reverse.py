@@ -19,8 +19,8 @@ from .._batching.level import begin, end, live
 from .._dispatch.keys import VIEW
 from .._dispatch.state import is_grad_enabled, set_grad_enabled
 from .._tensor_base import requires_grad, set_requires_grad
-from ..utils._pytree import TreeSpec, tree_flatten, tree_map_, tree_unflatten
-from ._arguments import Argnums, chosen, replaced, seen, standard_basis
+from ..utils._pytree import TreeSpec, tree_flatten, tree_unflatten
+from ._arguments import Argnums, check_real, chosen, replaced, seen, standard_basis, tensors_only
 
 
 class Scope:
@@ -123,14 +123,6 @@ def gradients(
 
 
 # -- arguments ----------------------------------------------------------------------------------------------------
-def _tensors_only(value: Any) -> None:
-    def check(leaf: Any) -> None:
-        if not isinstance(leaf, torch.Tensor):
-            raise RuntimeError(f"Expected tensors, got unsupported type {type(leaf)}")
-
-    tree_map_(check, value)
-
-
 def _split_aux(output: Any, where: str) -> tuple[Any, Any]:
     if not (isinstance(output, tuple) and len(output) == 2):
         raise RuntimeError(f"{where}: output of function f should be a tuple: (output, aux) if has_aux is True")
@@ -165,7 +157,7 @@ def grad_and_value(func: Callable[..., Any], argnums: Argnums = 0, has_aux: bool
                     f"{output.dim()} dims. Maybe you wanted to use the vjp or jacrev APIs instead?"
                 )
             if has_aux:
-                _tensors_only(aux)
+                tensors_only(aux)
             followed = scope.follows([output])
             found = gradients([output], scope.inputs, None, True, followed)
             if has_aux:
@@ -203,7 +195,7 @@ def vjp_of(func: Callable[..., Any], primals: tuple[Any, ...], argnums: Argnums 
         aux = None
         if has_aux:
             output, aux = _split_aux(output, "vjp(f, *primals)")
-            _tensors_only(aux)
+            tensors_only(aux)
         flat, spec = tree_flatten(output)
         if not flat:
             raise RuntimeError(
@@ -266,8 +258,10 @@ def jacrev(
 
     @functools.wraps(func)
     def wrapper(*args: Any, **kwargs: Any) -> Any:
+        check_real("inputs", "jacrev", args)
         found = vjp_of(functools.partial(func, **kwargs) if kwargs else func, args, argnums, has_aux)
         output, pull = found[0], found[1]
+        check_real("outputs", "jacrev", output)
         outputs, out_spec = tree_flatten(output)
         inputs, in_spec = tree_flatten(chosen(args, argnums))
         rows = _rows(outputs, out_spec, pull, chunk_size)

@@ -15,30 +15,12 @@ from .._batching.dims import add_batch_dim, remove_batch_dim
 from .._batching.kernel import serve
 from .._batching.level import Level, enter, inside, is_at, is_many, is_mapped_nested, leave
 from .._batching.steps import WAYS
+from .._batching.users import spread_over
 from .._batching.usual import common_size, map_tensors
 from ..utils._pytree import TreeSpec, tree_flatten, tree_unflatten
 
 serve()
 _RANDOMNESS = ("error", "different", "same")
-
-
-def _spread(tree: Any, spec: TreeSpec) -> list[Any] | None:
-    """The leaves of `tree` for every leaf of a structure that it is the beginning of; None where it is not."""
-    if spec.is_leaf():
-        return [tree] if tree_flatten(tree)[1].is_leaf() else None
-    leaves, own = tree_flatten(tree)
-    if own.is_leaf():
-        return leaves * spec.num_leaves
-    if own.type is not spec.type or own.context != spec.context or own.num_children != spec.num_children:
-        return None
-    parts = tree.values() if isinstance(tree, dict) else tree
-    found: list[Any] = []
-    for part, child in zip(parts, spec.children()):
-        inner = _spread(part, child)
-        if inner is None:
-            return None
-        found += inner
-    return found
 
 
 def _name(func: Callable[..., Any]) -> str:
@@ -61,7 +43,7 @@ def _inputs(
             "over a function with no inputs. The latter is unsupported."
         )
     flat, spec = tree_flatten(args)
-    dims = _spread(in_dims, spec)
+    dims = spread_over(in_dims, spec)
     if dims is None:
         raise ValueError(
             f"{where}in_dims is not compatible with the structure of `inputs`. in_dims has structure "
@@ -130,7 +112,7 @@ def _out(value: Any, out_dim: int | None, level: Level, name: str) -> Any:
 
 def _outputs(found: Any, out_dims: Any, level: Level, func: Callable[..., Any]) -> Any:
     flat, structure = tree_flatten(found)
-    places = _spread(out_dims, structure)
+    places = spread_over(out_dims, structure)
     if places is None and isinstance(found, torch.Tensor) and len(tree_flatten(out_dims)[0]) == 1:
         places = tree_flatten(out_dims)[0]
     if places is None:
@@ -183,7 +165,7 @@ def _in_chunks(
         parts.append(_mapped(func, length, dims, some, spec, kwargs, out_dims, randomness))
     leaves = [tree_flatten(part)[0] for part in parts]
     structure = tree_flatten(parts[0])[1]
-    places = _spread(out_dims, structure) or tree_flatten(out_dims)[0]
+    places = spread_over(out_dims, structure) or tree_flatten(out_dims)[0]
     whole = [
         column[0] if place is None else torch.cat(list(column), place) for column, place in zip(zip(*leaves), places)
     ]
