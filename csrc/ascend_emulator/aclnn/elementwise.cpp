@@ -5,6 +5,7 @@
 #include <cstring>
 #include <set>
 #include <string>
+#include <string_view>
 
 namespace emu {
 
@@ -85,8 +86,8 @@ uint64_t cast_bytes(const Tensor& t, int dtype) {
 }
 
 // Their documents say that all tensors have one dtype.
-const std::set<std::string>& one_dtype() {
-    static const std::set<std::string> names = {
+const std::set<std::string_view>& one_dtype() {
+    static const std::set<std::string_view> names = {
         "aclnnCeil",       "aclnnFloor",       "aclnnRound",  "aclnnTrunc",  "aclnnFrac",        "aclnnGelu",
         "aclnnGeluV2",     "aclnnFastGelu",    "aclnnLerp",   "aclnnLgamma", "aclnnInplaceLerp", "aclnnBitwiseNot",
         "aclnnEluBackward", "aclnnHardtanh",   "aclnnThresholdBackward",     "aclnnSoftsign",    "aclnnHardShrink",
@@ -96,8 +97,8 @@ const std::set<std::string>& one_dtype() {
 }
 
 // Their documents say so of what is read.
-const std::set<std::string>& one_input_dtype() {
-    static const std::set<std::string> names = {
+const std::set<std::string_view>& one_input_dtype() {
+    static const std::set<std::string_view> names = {
         "aclnnIsClose", "aclnnLerps", "aclnnInplaceLerps", "aclnnSoftshrinkBackward", "aclnnSoftsignBackward",
     };
     return names;
@@ -139,6 +140,7 @@ void check_same_dtypes(const Plan& p) {
 
 std::vector<int> operand_places(const Call& call, const Pointwise& f) {
     std::vector<int> places;
+    places.reserve(size_t(f.operands));
     for (int i = 0; i < call.function->count && int(places.size()) < f.operands; ++i) {
         const Parameter& p = call.function->parameters[i];
         if (!f.by_place && !reads_tensor(p)) continue;

@@ -1,6 +1,7 @@
 // One engine for every aclnn function: unpack and check the arguments, make an executor; check it again, run the kernel
 // on the stream.
 #include <algorithm>
+#include <atomic>
 #include <cstring>
 #include <map>
 #include <set>
@@ -82,22 +83,21 @@ std::shared_ptr<T> object(Role role, const void* handle, const Function& f, cons
     return found;
 }
 
-Value unpack(const Function& f, const Parameter& p, const Raw& raw) {
-    Value v;
+void unpack(const Function& f, const Parameter& p, const Raw& raw, Value& v) {
     switch (p.role) {
         case Role::integer: case Role::boolean: case Role::dtype:
             v.given = true;
             v.integer = raw.integer;
-            return v;
+            return;
         case Role::real:
             v.given = true;
             v.real = raw.real;
-            return v;
+            return;
         default: break;
     }
     if (raw.pointer == nullptr) {
         if (p.must) refuse(ACLNN_ERR_PARAM_NULLPTR, "%s must not be null", p.name);
-        return v;
+        return;
     }
     v.given = true;
     if (p.role != Role::string && on_device(reinterpret_cast<uint64_t>(raw.pointer)))
@@ -139,7 +139,6 @@ Value unpack(const Function& f, const Parameter& p, const Raw& raw) {
             break;
         default: break;
     }
-    return v;
 }
 
 // -- checks from the facts -------------------------------------------------------------------------------------------
@@ -273,6 +272,7 @@ bool overlap(const Tensor& a, const Tensor& b) {
 
 void check_aliasing(const Call& call) {
     std::vector<std::pair<const Parameter*, const Tensor*>> all;
+    all.reserve(call.values.size());
     each_tensor(call, [&](const Parameter& p, const Tensor& t) { all.emplace_back(&p, &t); });
     for (size_t i = 0; i < all.size(); ++i)
         for (size_t j = 0; j < all.size(); ++j) {
@@ -337,6 +337,15 @@ void apply_sizes(const Run& run) {
     }
 }
 
+// The kernel of a function, looked for by name once. An entry is written with the same value by everybody.
+const Kernel* kernel_at(int id) {
+    static std::atomic<const Kernel*> known[4096] = {};
+    if (id < 0 || size_t(id) >= std::size(known)) return kernel_of(function_at(id).name);
+    const Kernel* found = known[id].load(std::memory_order_acquire);
+    if (found == nullptr) known[id].store(found = kernel_of(function_at(id).name), std::memory_order_release);
+    return found;
+}
+
 }  // namespace
 
 // -- the two phases --------------------------------------------------------------------------------------------------
@@ -346,11 +355,11 @@ int phase1(int id, const Raw* arguments, uint64_t* workspace, aclOpExecutor** ex
     try {
         Plan plan;
         plan.function = &f;
-        plan.values.reserve(size_t(f.count));
-        for (int i = 0; i < f.count; ++i) plan.values.push_back(unpack(f, f.parameters[i], arguments[i]));
+        plan.values.resize(size_t(f.count));
+        for (int i = 0; i < f.count; ++i) unpack(f, f.parameters[i], arguments[i], plan.values[size_t(i)]);
         if (workspace == nullptr || executor == nullptr)
             refuse(ACLNN_ERR_PARAM_NULLPTR, "%s must not be null", workspace == nullptr ? "workspaceSize" : "executor");
-        const Kernel* kernel = kernel_of(f.name);
+        const Kernel* kernel = kernel_at(id);
         if (kernel == nullptr) refuse(561003, "the emulator has no kernel of that name");
         check_facts(f, plan);
         kernel->plan(plan);
@@ -394,6 +403,7 @@ int phase2(int id, void* workspace, uint64_t size, aclOpExecutor* executor, void
 
     Task task;
     task.name = f.name;
+    task.ranges.reserve(e->call.values.size() + 1);
     each_tensor(e->call, [&](const Parameter& p, const Tensor& t) {
         Range range = t.range(p.output);
         if (range.bytes) task.ranges.push_back(range);
@@ -401,7 +411,8 @@ int phase2(int id, void* workspace, uint64_t size, aclOpExecutor* executor, void
     uint64_t scratch = e->workspace ? reinterpret_cast<uint64_t>(workspace) : 0;
     if (scratch) task.ranges.push_back({scratch, e->workspace, true});
     auto run = std::make_shared<Run>();
-    static_cast<Call&>(*run) = e->call;
+    if (e->repeatable) static_cast<Call&>(*run) = e->call;
+    else static_cast<Call&>(*run) = std::move(e->call);
     task.run = [run, e, scratch] {
         // What the vendor's kernels leave there is nobody's data.
         if (scratch) std::memset(reach(scratch, e->workspace, "workspace"), 0xA5, e->workspace);

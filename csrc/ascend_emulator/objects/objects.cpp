@@ -1,5 +1,7 @@
 #include "objects.h"
 
+#include <charconv>
+
 namespace emu {
 
 Dims contiguous_strides(const Dims& dims) {
@@ -14,9 +16,16 @@ Dims contiguous_strides(const Dims& dims) {
 }
 
 std::string text(const Dims& dims) {
-    std::string out = "(";
-    for (int i = 0; i < dims.n; ++i) out += (i ? ", " : "") + std::to_string(dims[i]);
-    return out + (dims.n == 1 ? ",)" : ")");
+    char buffer[kMaxRank * 22 + 3];  // twenty characters and two between them for each
+    char* at = buffer;
+    *at++ = '(';
+    for (int i = 0; i < dims.n; ++i) {
+        if (i) *at++ = ',', *at++ = ' ';
+        at = std::to_chars(at, buffer + sizeof buffer, dims[i]).ptr;
+    }
+    if (dims.n == 1) *at++ = ',';
+    *at++ = ')';
+    return std::string(buffer, at);
 }
 
 bool Tensor::contiguous() const {

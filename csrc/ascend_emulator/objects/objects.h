@@ -18,14 +18,23 @@ constexpr int kMaxRank = 25;  // the object API's own limit; operators accept 8
 // A short list of sizes or strides without allocation.
 struct Dims {
     int n = 0;
-    std::array<int64_t, kMaxRank> v{};
+    std::array<int64_t, kMaxRank> v;  // zeros in a list that was made empty
 
-    Dims() = default;
-    Dims(std::initializer_list<int64_t> list) {
+    Dims() : v{} {}
+    Dims(std::initializer_list<int64_t> list) : v{} {
         for (int64_t x : list) push(x);
     }
     Dims(const int64_t* from, uint64_t count) : n(int(count)) {
         for (int i = 0; i < n; ++i) v[i] = from[i];
+    }
+    // A tensor has four of these, a call several tensors, and few have more than four dimensions.
+    Dims(const Dims& other) : n(other.n) {
+        for (int i = 0; i < n; ++i) v[i] = other.v[i];
+    }
+    Dims& operator=(const Dims& other) {
+        n = other.n;
+        for (int i = 0; i < n; ++i) v[i] = other.v[i];
+        return *this;
     }
 
     int size() const { return n; }
@@ -54,7 +63,7 @@ struct Dims {
 };
 
 EMU_API Dims contiguous_strides(const Dims& dims);
-std::string text(const Dims& dims);
+std::string text(const Dims& dims);  // quick: most are made for a message that nobody sees
 
 struct Tensor {
     Dims dims, strides, storage;
