@@ -4,6 +4,8 @@
 // An operator's first phase has any number of arguments that are pointers or integers, and a few floats. On the machines
 // the vendor supports (x86-64 and AArch64, Linux) the two kinds are passed in registers of their own, and only integers
 // reach the stack, so one call with all integers in order and all floats behind them passes the same as the true one.
+//
+// Invariant: tensors that `vendor_launch` makes are destroyed by it, or handed to its caller, on every path.
 #include "common.h"
 
 #include <array>
@@ -17,6 +19,7 @@ namespace {
 constexpr size_t kMost = 48;   // integers and pointers, with the two results
 constexpr size_t kFloats = 8;  // registers for floats on both machines
 constexpr Py_ssize_t kRank = 64;
+constexpr size_t kLaunches = 4096;
 
 using Ints = std::array<int64_t, kMost>;
 using Floats = std::array<double, kFloats>;
@@ -35,10 +38,130 @@ template <size_t... N> constexpr std::array<Caller, sizeof...(N)> callers(std::i
 }
 constexpr auto kCallers = callers(std::make_index_sequence<kMost + 1>());
 
+// ---------------------------------------------------------------- launches that were made
+
+// The last launches in the order they were made. A failure is reported by a later synchronisation: this is how it is
+// told which line of the program made the launch. Holds names and code objects, neither frames nor tensors.
+struct Launch {
+    PyObject *function = nullptr, *operation = nullptr, *device = nullptr, *stream = nullptr, *code = nullptr;
+    int offset = 0;
+};
+
+struct Ring {
+    Launch launches[kLaunches];
+    uint64_t count = 0;
+    PyObject* ours = nullptr;  // a tuple of prefixes
+
+    static Ring& get() {
+        static Ring* all = new Ring;  // lives as long as the process: code objects may not be let go of after Python
+        return *all;
+    }
+};
+
+bool is_ours(PyObject* ours, PyObject* file) {
+    for (Py_ssize_t i = 0; ours != nullptr && i < PyTuple_GET_SIZE(ours); ++i) {
+        if (PyUnicode_Tailmatch(file, PyTuple_GET_ITEM(ours, i), 0, PY_SSIZE_T_MAX, -1) == 1) return true;
+    }
+    return false;
+}
+
+// The instruction of the user's program that this thread is at: a new reference to its code, or null.
+PyObject* program_code(PyObject* ours, int* offset) {
+    PyFrameObject* frame = PyThreadState_GetFrame(PyThreadState_Get());
+    while (frame != nullptr) {
+        PyCodeObject* code = PyFrame_GetCode(frame);
+        if (!is_ours(ours, code->co_filename)) {
+#if PY_VERSION_HEX >= 0x030b0000
+            *offset = PyFrame_GetLasti(frame);
+#else
+            PyObject* at = PyObject_GetAttrString(reinterpret_cast<PyObject*>(frame), "f_lasti");
+            *offset = at == nullptr ? 0 : int(PyLong_AsLong(at));
+            Py_XDECREF(at);
+            PyErr_Clear();
+#endif
+            Py_DECREF(frame);
+            return reinterpret_cast<PyObject*>(code);
+        }
+        Py_DECREF(code);
+        PyFrameObject* back = PyFrame_GetBack(frame);
+        Py_DECREF(frame);
+        frame = back;
+    }
+    return nullptr;
+}
+
+void record_launch(PyObject* function, PyObject* operation, PyObject* device, PyObject* stream) {
+    Ring& ring = Ring::get();
+    Launch next{function, operation, device, stream, nullptr, 0};
+    next.code = program_code(ring.ours, &next.offset);
+    for (PyObject* kept : {function, operation, device, stream}) Py_INCREF(kept);
+    Launch old = std::exchange(ring.launches[ring.count++ % kLaunches], next);
+    for (PyObject* gone : {old.function, old.operation, old.device, old.stream, old.code}) Py_XDECREF(gone);
+}
+
+PyObject* vendor_record(PyObject*, PyObject* const* args, Py_ssize_t nargs) {
+    return guard([&]() -> PyObject* {
+        expect_args("vendor_record", nargs, 4);
+        record_launch(args[0], args[1], args[2], args[3]);
+        Py_RETURN_NONE;
+    });
+}
+
+PyObject* vendor_launches(PyObject*, PyObject* const* args, Py_ssize_t nargs) {
+    return guard([&]() -> PyObject* {
+        Ring& ring = Ring::get();
+        if (nargs == 0) return PyLong_FromUnsignedLongLong(ring.count);
+        expect_args("vendor_launches", nargs, 1);
+        uint64_t n = PyLong_AsUnsignedLongLong(args[0]);
+        if (PyErr_Occurred()) fail_set();
+        if (n >= ring.count || ring.count - n > kLaunches) fail(PyExc_IndexError, "no such launch is remembered");
+        const Launch& one = ring.launches[n % kLaunches];
+        return Py_BuildValue("OOOOOi", one.function, one.operation, one.device, one.stream,
+                             one.code == nullptr ? Py_None : one.code, one.offset);
+    });
+}
+
+PyObject* vendor_ours(PyObject*, PyObject* const* args, Py_ssize_t nargs) {
+    return guard([&]() -> PyObject* {
+        expect_args("vendor_ours", nargs, 1);
+        if (!PyTuple_Check(args[0])) fail(PyExc_TypeError, "vendor_ours() expects a tuple");
+        for (Py_ssize_t i = 0; i < PyTuple_GET_SIZE(args[0]); ++i) {
+            if (!PyUnicode_Check(PyTuple_GET_ITEM(args[0], i))) fail(PyExc_TypeError, "a prefix is a str");
+        }
+        Py_INCREF(args[0]);
+        Py_XDECREF(std::exchange(Ring::get().ours, args[0]));
+        Py_RETURN_NONE;
+    });
+}
+
+// What a thread keeps for its launches, at a third of the cost of threading.local.
+PyObject* vendor_thread(PyObject*, PyObject* const* args, Py_ssize_t nargs) {
+    return guard([&]() -> PyObject* {
+        static PyObject* const key = PyUnicode_InternFromString("mindtorch_v2.vendor_thread");
+        PyObject* kept = PyThreadState_GetDict();
+        if (kept == nullptr || key == nullptr) fail(PyExc_RuntimeError, "this thread has no state");
+        if (nargs == 0) {
+            PyObject* found = PyDict_GetItemWithError(kept, key);
+            if (found == nullptr && PyErr_Occurred()) fail_set();
+            if (found == nullptr) Py_RETURN_NONE;
+            Py_INCREF(found);
+            return found;
+        }
+        expect_args("vendor_thread", nargs, 1);
+        if (PyDict_SetItem(kept, key, args[0]) != 0) fail_set();
+        Py_RETURN_NONE;
+    });
+}
+
+// ---------------------------------------------------------------- calls
+
 // An address or a handle; None is a null pointer.
 int64_t whole(PyObject* value) {
     if (value == Py_None) return 0;
     if (!PyLong_Check(value)) fail(PyExc_TypeError, "an integer or None is required, not %s", Py_TYPE(value)->tp_name);
+    int overflow = 0;
+    long long found = PyLong_AsLongLongAndOverflow(value, &overflow);
+    if (MT_LIKELY(overflow == 0)) return found;
     return int64_t(PyLong_AsUnsignedLongLongMask(value));  // as C would pass it: the callee reads what it declares
 }
 
@@ -78,23 +201,136 @@ PyObject* vendor_tensor(PyObject*, PyObject* const* args, Py_ssize_t nargs) {
     });
 }
 
-PyObject* vendor_phase1(PyObject*, PyObject* const* args, Py_ssize_t nargs) {
+int32_t second_phase(void* function, void* workspace, uint64_t size, void* executor, void* stream) {
+    using Run = int32_t (*)(void*, uint64_t, void*, void*);
+    int32_t code = 0;
+    Py_BEGIN_ALLOW_THREADS;  // it may wait for room in the stream, or for the device
+    code = reinterpret_cast<Run>(function)(workspace, size, executor, stream);
+    Py_END_ALLOW_THREADS;
+    return code;
+}
+
+// A vendor function with what calling it takes; held by a capsule.
+struct Function {
+    void *create, *destroy, *phase1, *phase2;
+    std::string letters;
+    PyObject* name;
+};
+
+constexpr const char* kFunction = "mindtorch_v2.vendor_function";
+
+PyObject* vendor_function(PyObject*, PyObject* const* args, Py_ssize_t nargs) {
     return guard([&]() -> PyObject* {
-        expect_args("vendor_phase1", nargs, 3);
-        void* function = address(args[0]);
-        if (!PyBytes_Check(args[1]) || !PyList_Check(args[2])) {
-            fail(PyExc_TypeError, "vendor_phase1() expects an address, letters and a list");
+        expect_args("vendor_function", nargs, 6);
+        if (!PyBytes_Check(args[4]) || !PyUnicode_Check(args[5])) {
+            fail(PyExc_TypeError, "vendor_function() expects four addresses, letters and a name");
         }
-        const char* letters = PyBytes_AS_STRING(args[1]);
-        Py_ssize_t n = PyBytes_GET_SIZE(args[1]);
-        if (PyList_GET_SIZE(args[2]) != n) fail(PyExc_ValueError, "an argument for each letter is required");
+        std::string letters(PyBytes_AS_STRING(args[4]), size_t(PyBytes_GET_SIZE(args[4])));
+        size_t floating = 0;
+        for (char letter : letters) {
+            if (std::strchr("tisdf", letter) == nullptr || letter == 0) fail(PyExc_ValueError, "an unknown letter");
+            floating += letter == 'd' || letter == 'f';
+        }
+        if (floating > kFloats || letters.size() - floating + 2 > kMost) fail(PyExc_ValueError, "too many arguments");
+        auto* made =
+            new Function{address(args[0]), address(args[1]), address(args[2]), address(args[3]), letters, args[5]};
+        PyObject* capsule = PyCapsule_New(made, kFunction, [](PyObject* self) {
+            auto* f = static_cast<Function*>(PyCapsule_GetPointer(self, kFunction));
+            Py_DECREF(f->name);
+            delete f;
+        });
+        if (capsule == nullptr) delete made;
+        else Py_INCREF(made->name);
+        return capsule;
+    });
+}
+
+// The tensors made for one launch. Unless they are given away they are destroyed with it.
+struct Made {
+    const Function& f;
+    void* handles[kMost];
+    size_t count = 0;
+
+    explicit Made(const Function& function) : f(function) {}
+    ~Made() { destroy(); }
+
+    int32_t destroy() {
+        using Destroy = int32_t (*)(void*);
+        int32_t worst = 0;
+        for (size_t i = 0; i < count; ++i) {
+            int32_t code = reinterpret_cast<Destroy>(f.destroy)(handles[i]);
+            if (worst == 0) worst = code;
+        }
+        count = 0;
+        return worst;
+    }
+
+    PyObject* give() {
+        PyObject* list = PyList_New(Py_ssize_t(count));
+        if (list == nullptr) fail_set();
+        for (size_t i = 0; i < count; ++i) PyList_SET_ITEM(list, Py_ssize_t(i), PyLong_FromVoidPtr(handles[i]));
+        count = 0;
+        return list;
+    }
+};
+
+// (shape, strides or None, dtype, offset, format, bytes of the storage, bytes of an element, address), or None.
+// False when the vendor made none.
+bool describe(PyObject* given, Made& made, int64_t& handle) {
+    handle = 0;
+    if (given == Py_None) return true;
+    if (!PyTuple_Check(given) || PyTuple_GET_SIZE(given) != 8) {
+        fail(PyExc_TypeError, "a tensor's description has eight parts");
+    }
+    PyObject* const* part = reinterpret_cast<PyTupleObject*>(given)->ob_item;
+    int64_t shape[kRank], strides[kRank];
+    Py_ssize_t rank = sizes(part[0], shape);
+    const int64_t* steps = nullptr;
+    if (part[1] != Py_None) {
+        if (sizes(part[1], strides) != rank) fail(PyExc_ValueError, "a stride for each size is required");
+        steps = strides;
+    }
+    int64_t item = whole(part[6]);
+    if (item <= 0) fail(PyExc_ValueError, "an element has at least one byte");
+    int64_t count = whole(part[5]) / item;
+    using Create =
+        void* (*)(const int64_t*, uint64_t, int32_t, const int64_t*, int64_t, int32_t, const int64_t*, uint64_t, void*);
+    void* one = reinterpret_cast<Create>(made.f.create)(shape, uint64_t(rank), int32_t(whole(part[2])), steps,
+                                                        whole(part[3]), int32_t(whole(part[4])), &count, 1,
+                                                        reinterpret_cast<void*>(whole(part[7])));
+    if (one == nullptr) return false;
+    made.handles[made.count++] = one;
+    handle = reinterpret_cast<int64_t>(one);
+    return true;
+}
+
+// What a launch that Python has to go on with stopped at.
+enum Stage : int { kNoTensor = 0, kPhase1 = 1, kWorkspace = 2, kPhase2 = 3, kRelease = 4 };
+
+PyObject* stopped(Stage stage, int32_t code, uint64_t size, void* executor, Made& made) {
+    return Py_BuildValue("iiKNN", int(stage), int(code), static_cast<unsigned long long>(size),
+                         PyLong_FromVoidPtr(executor), made.give());
+}
+
+PyObject* vendor_launch(PyObject*, PyObject* const* args, Py_ssize_t nargs) {
+    return guard([&]() -> PyObject* {
+        expect_args("vendor_launch", nargs, 6);
+        auto* f = static_cast<Function*>(PyCapsule_GetPointer(args[0], kFunction));
+        if (f == nullptr) fail_set();
+        if (!PyList_Check(args[1])) fail(PyExc_TypeError, "vendor_launch() expects a list of arguments");
+        if (PyList_GET_SIZE(args[1]) != Py_ssize_t(f->letters.size())) {
+            fail(PyExc_ValueError, "an argument for each letter is required");
+        }
+        Made made(*f);
         Ints ints;
         Floats floats{};
         size_t used = 0, floating = 0;
-        for (Py_ssize_t i = 0; i < n; ++i) {
-            PyObject* value = PyList_GET_ITEM(args[2], i);
-            if (used + 2 >= kMost || floating >= kFloats) fail(PyExc_ValueError, "too many arguments");
-            switch (letters[i]) {
+        for (size_t i = 0; i < f->letters.size(); ++i) {
+            PyObject* value = PyList_GET_ITEM(args[1], Py_ssize_t(i));
+            switch (f->letters[i]) {
+                case 't':
+                    if (!describe(value, made, ints[used++])) return stopped(kNoTensor, 0, 0, nullptr, made);
+                    break;
                 case 'i': ints[used++] = whole(value); break;
                 case 's':
                     if (value != Py_None && !PyBytes_Check(value)) fail(PyExc_TypeError, "bytes are required");
@@ -103,7 +339,7 @@ PyObject* vendor_phase1(PyObject*, PyObject* const* args, Py_ssize_t nargs) {
                 default: {
                     double x = PyFloat_AsDouble(value);
                     if (x == -1.0 && PyErr_Occurred()) fail(PyExc_TypeError, "a float is required");
-                    if (letters[i] == 'f') {  // the lower half of the register
+                    if (f->letters[i] == 'f') {  // the lower half of the register
                         float narrow = float(x);
                         x = 0;
                         std::memcpy(&x, &narrow, sizeof narrow);
@@ -116,25 +352,28 @@ PyObject* vendor_phase1(PyObject*, PyObject* const* args, Py_ssize_t nargs) {
         void* executor = nullptr;
         ints[used++] = reinterpret_cast<int64_t>(&size);
         ints[used++] = reinterpret_cast<int64_t>(&executor);
-        int32_t code = kCallers[used](function, ints, floats);
-        return Py_BuildValue("iKN", code, static_cast<unsigned long long>(size), PyLong_FromVoidPtr(executor));
+        int32_t code = kCallers[used](f->phase1, ints, floats);
+        if (code != 0) return stopped(kPhase1, code, size, executor, made);
+        if (size != 0 || args[5] != Py_True) return stopped(kWorkspace, code, size, executor, made);
+        void* stream = reinterpret_cast<void*>(whole(args[4]));
+        code = second_phase(f->phase2, nullptr, 0, executor, stream);
+        record_launch(f->name, args[2], args[3], args[4]);
+        if (code != 0) return stopped(kPhase2, code, size, nullptr, made);
+        code = made.destroy();
+        if (code != 0) return stopped(kRelease, code, size, nullptr, made);
+        Py_RETURN_NONE;
     });
 }
 
 PyObject* vendor_phase2(PyObject*, PyObject* const* args, Py_ssize_t nargs) {
     return guard([&]() -> PyObject* {
         expect_args("vendor_phase2", nargs, 5);
-        using Run = int32_t (*)(void*, uint64_t, void*, void*);
-        auto run = reinterpret_cast<Run>(address(args[0]));
+        void* run = address(args[0]);
         void* workspace = reinterpret_cast<void*>(whole(args[1]));
         auto size = uint64_t(whole(args[2]));
         void* executor = reinterpret_cast<void*>(whole(args[3]));
         void* stream = reinterpret_cast<void*>(whole(args[4]));
-        int32_t code = 0;
-        Py_BEGIN_ALLOW_THREADS;  // it may wait for room in the stream, or for the device
-        code = run(workspace, size, executor, stream);
-        Py_END_ALLOW_THREADS;
-        return PyLong_FromLong(code);
+        return PyLong_FromLong(second_phase(run, workspace, size, executor, stream));
     });
 }
 
@@ -160,9 +399,22 @@ PyObject* vendor_destroy(PyObject*, PyObject* const* args, Py_ssize_t nargs) {
 PyMethodDef vendor_methods[] = {
     MT_METHOD("vendor_tensor", vendor_tensor,
               "vendor_tensor(create, shape, strides, dtype, offset, format, count, ptr): a handle, or None."),
-    MT_METHOD("vendor_phase1", vendor_phase1,
-              "vendor_phase1(function, letters, arguments): (code, bytes of workspace, executor). Letters: i integers "
-              "and pointers, s bytes, d double, f float."),
+    MT_METHOD("vendor_function", vendor_function,
+              "vendor_function(create, destroy, phase1, phase2, letters, name): what vendor_launch calls. Letters: t "
+              "tensors, i integers and pointers, s bytes, d double, f float."),
+    MT_METHOD("vendor_launch", vendor_launch,
+              "vendor_launch(function, arguments, operator, device, stream, whole): both phases. None when all is done "
+              "and released, else (where it stopped: 0 making a tensor, 1 phase 1, 2 before phase 2, because workspace "
+              "is wanted or `whole` is false, 3 phase 2, 4 releasing; the code, bytes of workspace, executor, tensors "
+              "that are alive)."),
     MT_METHOD("vendor_phase2", vendor_phase2, "vendor_phase2(function, workspace, size, executor, stream): the code."),
     MT_METHOD("vendor_destroy", vendor_destroy, "vendor_destroy(function, handles): the first code that is not 0."),
+    MT_METHOD("vendor_record", vendor_record, "vendor_record(function, operator, device, stream): remember a launch."),
+    MT_METHOD(
+        "vendor_launches", vendor_launches,
+        "vendor_launches(n): launch n as (function, operator, device, stream, code or None, offset); without n how "
+        "many there were."),
+    MT_METHOD("vendor_ours", vendor_ours, "vendor_ours(prefixes): how names of files begin that are no program's."),
+    MT_METHOD("vendor_thread", vendor_thread,
+              "vendor_thread(): what this thread keeps; vendor_thread(value): have it keep that."),
     {nullptr, nullptr, 0, nullptr}};

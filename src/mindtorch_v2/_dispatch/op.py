@@ -167,6 +167,7 @@ class Op(OpBase):
     def __init__(self, name: str, schema_text: str) -> None:
         self.name: Final = name
         self.schema_text: Final = schema_text
+        self.called: str = ""
         self._schema: Schema | None = None
         self.table: dict[int, Kernel] = {}
         # The answer of the last resolution, most often the next one too; -1 matches no key set.
@@ -356,7 +357,11 @@ class Op(OpBase):
 
     def title(self) -> str:
         """The name a user called."""
-        return self.name.split(".", 1)[0]
+        found = self.called
+        if not found:
+            found = self.name.split(".", 1)[0]
+            self.called = found
+        return found
 
     def qualified(self) -> str:
         """The name with its namespace; rows are PyTorch's own operators."""

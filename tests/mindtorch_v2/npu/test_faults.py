@@ -13,7 +13,8 @@ from collections.abc import Iterator
 import pytest
 
 import mindtorch_v2 as torch
-from mindtorch_v2._backends.npu import errors, launch
+from mindtorch_v2 import _native
+from mindtorch_v2._backends.npu import launch
 
 from .. import _npu
 from . import _control
@@ -44,10 +45,10 @@ class Subject:
     def launched(self) -> list[str]:
         """The vendor functions of one step, in order."""
         torch.npu.synchronize()
-        before = errors.RING.count
+        before = _native.vendor_launches()
         self.step()
         torch.npu.synchronize()
-        return [errors.RING.functions[i % errors.SIZE] for i in range(before, errors.RING.count)]
+        return [_native.vendor_launches(i)[0] for i in range(before, _native.vendor_launches())]
 
     def holdings(self) -> tuple[int, int]:
         gc.collect()

@@ -28,8 +28,9 @@ def called(kinds: list[Any], letters: bytes, values: list[Any]) -> list[Any]:
         ctypes.c_void_p.from_address(arguments[-1]).value = 0x5A00
         return 7
 
-    function = ctypes.CFUNCTYPE(ctypes.c_int32, *kinds, ctypes.c_void_p, ctypes.c_void_p)(body)
-    assert _native.vendor_phase1(address(function), letters, values) == (7, 4096, 0x5A00)
+    phase1 = ctypes.CFUNCTYPE(ctypes.c_int32, *kinds, ctypes.c_void_p, ctypes.c_void_p)(body)
+    function = _native.vendor_function(1, 1, address(phase1), 1, letters, "aclnnX")
+    assert _native.vendor_launch(function, values, "x", 0, 0, True) == (1, 7, 4096, 0x5A00, [])
     return seen
 
 
@@ -97,23 +98,139 @@ def test_the_second_phase() -> None:
     assert _native.vendor_phase2(address(function), 1, 2, 3, 0) == 1
 
 
-def test_what_is_refused_before_a_call() -> None:
-    call: Any = _native.vendor_phase1
-    for wrong in ((0, b"", []), (1, b"i", []), (1, b"i" * 60, [0] * 60), (1, b"d" * 9, [0.0] * 9)):
-        with pytest.raises(ValueError):
-            call(*wrong)
+class Vendor:
+    """A vendor function of two tensors whose calls are written down; `answers`: codes by call."""
+
+    def __init__(self, size: int = 0, **answers: int) -> None:
+        self.calls: list[Any] = []
+        self.answers = answers
+        made = iter(range(0x100, 0x200))
+
+        def create(*given: Any) -> int | None:
+            handle = next(made)
+            self.calls.append(("create", handle))
+            return None if self.answers.get("create") == handle else handle
+
+        def destroy(handle: int) -> int:
+            self.calls.append(("destroy", handle))
+            return self.answers.get("destroy", 0)
+
+        def phase1(a: Any, b: Any, k: int, size_at: int, executor_at: int) -> int:
+            self.calls.append(("phase1", a, b, k))
+            ctypes.c_uint64.from_address(size_at).value = size
+            ctypes.c_void_p.from_address(executor_at).value = 0x5A00
+            return self.answers.get("phase1", 0)
+
+        def phase2(workspace: Any, size: int, executor: int, stream: int) -> int:
+            self.calls.append(("phase2", workspace, size, executor, stream))
+            return self.answers.get("phase2", 0)
+
+        longs = ctypes.POINTER(I64)
+        self.kept = (
+            ctypes.CFUNCTYPE(P, longs, U64, I32, longs, I64, I32, longs, U64, P)(create),
+            ctypes.CFUNCTYPE(I32, P)(destroy),
+            ctypes.CFUNCTYPE(I32, P, P, I64, P, P)(phase1),
+            ctypes.CFUNCTYPE(I32, P, U64, P, P)(phase2),
+        )
+        self.function = _native.vendor_function(*[address(f) for f in self.kept], b"tti", "aclnnX")
+
+    def launch(self, *values: Any, whole: bool = True) -> Any:
+        return _native.vendor_launch(self.function, list(values), "x", 3, 77, whole)
+
+
+TENSOR = ((2, 3), (1, 2), 9, 5, 2, 800, 8, 0x4000)
+MADE, DESTROYED = [("create", 0x100), ("create", 0x101)], [("destroy", 0x100), ("destroy", 0x101)]
+FIRST, SECOND = ("phase1", 0x100, 0x101, 4), ("phase2", None, 0, 0x5A00, 77)
+
+
+def test_a_launch_is_both_phases_and_is_remembered() -> None:
+    vendor = Vendor()
+    count = _native.vendor_launches()
+    assert vendor.launch(TENSOR, TENSOR, 4) is None
+    assert vendor.calls == [*MADE, FIRST, SECOND, *DESTROYED]
+    function, operator, device, stream, code, _ = _native.vendor_launches(count)
+    assert (function, operator, device, stream) == ("aclnnX", "x", 3, 77) and code.co_filename == __file__
+    assert Vendor().launch(None, None, 4) is None
+
+
+@pytest.mark.parametrize(
+    ("size", "answers", "whole", "stopped", "made"),
+    [
+        (0, {"create": 0x101}, True, (0, 0, 0, 0, [0x100]), MADE),
+        (0, {"phase1": 5}, True, (1, 5, 0, 0x5A00, [0x100, 0x101]), [*MADE, FIRST]),
+        (64, {}, True, (2, 0, 64, 0x5A00, [0x100, 0x101]), [*MADE, FIRST]),
+        (0, {}, False, (2, 0, 0, 0x5A00, [0x100, 0x101]), [*MADE, FIRST]),
+        (0, {"phase2": 6}, True, (3, 6, 0, 0, [0x100, 0x101]), [*MADE, FIRST, SECOND]),
+        (0, {"destroy": 7}, True, (4, 7, 0, 0, []), [*MADE, FIRST, SECOND, *DESTROYED]),
+    ],
+)
+def test_a_launch_that_stops_says_what_is_alive(
+    size: int, answers: dict[str, int], whole: bool, stopped: Any, made: list[Any]
+) -> None:
+    vendor = Vendor(size, **answers)
+    assert vendor.launch(TENSOR, TENSOR, 4, whole=whole) == stopped
+    assert vendor.calls == made
+
+
+def test_a_wrong_argument_leaves_no_tensor_behind() -> None:
+    vendor = Vendor()
     bad: Any
-    for bad in (
-        ("f", b"", []),
-        (1, "i", [1]),
-        (1, b"i", (1,)),
-        (1, b"i", [1.5]),
-        (1, b"d", ["x"]),
-        (1, b"s", ["x"]),
-        (1,),
-    ):
+    for bad in (1.5, "x"):
+        vendor.calls.clear()
         with pytest.raises(TypeError):
-            call(*bad)
+            vendor.launch(TENSOR, TENSOR, bad)
+        assert [kind for kind, *_ in vendor.calls] == ["create", "create", "destroy", "destroy"]
+    for bad in ((), TENSOR[:-1], [TENSOR], ([2], None, 9, 0, 2, 8, 8, 0), (TENSOR[0], None, 9, 0, "x", 8, 8, 0)):
+        with pytest.raises(TypeError):
+            vendor.launch(TENSOR, bad, 4)
+    for bad in ((TENSOR[0], (1,), 9, 0, 2, 8, 8, 0), (TENSOR[0], None, 9, 0, 2, 8, 0, 0)):
+        with pytest.raises(ValueError):
+            vendor.launch(TENSOR, bad, 4)
+    assert len([c for c in vendor.calls if c[0] == "create"]) == len([c for c in vendor.calls if c[0] == "destroy"])
+
+
+def test_the_ring_forgets_the_oldest() -> None:
+    first = _native.vendor_launches()
+    for i in range(4096 + 3):
+        _native.vendor_record("f", "o", 0, i)
+    assert _native.vendor_launches() == first + 4099
+    assert _native.vendor_launches(first + 3)[3] == 3
+    for gone in (first + 2, first + 4099):
+        with pytest.raises(IndexError):
+            _native.vendor_launches(gone)
+
+
+def test_each_thread_keeps_its_own() -> None:
+    import threading
+
+    before, seen = _native.vendor_thread(), []
+    _native.vendor_thread("mine")
+    thread = threading.Thread(target=lambda: seen.append(_native.vendor_thread()))
+    thread.start()
+    thread.join()
+    assert _native.vendor_thread() == "mine" and seen == [None]
+    _native.vendor_thread(before)
+
+
+def test_what_is_refused_before_a_call() -> None:
+    make: Any = _native.vendor_function
+    for letters in (b"i" * 60, b"d" * 9, b"x", b"\0"):
+        with pytest.raises(ValueError):
+            make(1, 1, 1, 1, letters, "f")
+    with pytest.raises(ValueError, match="the address of a function"):
+        make(1, 1, 0, 1, b"", "f")
+    for wrong in ((1, 1, 1, 1, "i", "f"), (1, 1, 1, 1, b"i", b"f"), (1, 1, "x", 1, b"i", "f"), (1,)):
+        with pytest.raises(TypeError):
+            make(*wrong)
+    call: Any = _native.vendor_launch
+    bad: Any
+    for letters, bad in ((b"i", (1,)), (b"i", [1.5]), (b"d", ["x"]), (b"s", ["x"])):
+        with pytest.raises(TypeError):
+            call(make(1, 1, 1, 1, letters, "f"), bad, "x", 0, 0, True)
+    with pytest.raises(ValueError, match="an argument for each letter"):
+        call(make(1, 1, 1, 1, b"i", "f"), [], "x", 0, 0, True)
+    with pytest.raises(ValueError):
+        call(object(), [], "x", 0, 0, True)
     tensor: Any = _native.vendor_tensor
     with pytest.raises(ValueError, match="a stride for each size"):
         tensor(1, (2, 3), (1,), 0, 0, 0, 6, 0)

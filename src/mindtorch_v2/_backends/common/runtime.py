@@ -47,10 +47,12 @@ RUNTIMES: Final[dict[int, Runtime]] = {}
 
 @final
 class Known:
-    """The CPU's runtime, which nearly every call asks for."""
+    """The CPU's runtime, which nearly every call asks for, and the one last asked for of another device."""
 
     def __init__(self) -> None:
         self.cpu: Runtime | None = None
+        # (type of device, its bit, its runtime)
+        self.other: Any = ("", 0, None)
 
 
 _KNOWN: Final = Known()
@@ -74,13 +76,22 @@ def runtime_for(dev: device) -> Runtime:
     return found
 
 
+def runtime_replaced() -> None:
+    """An entry of `RUNTIMES` is another one now."""
+    _KNOWN.other = ("", 0, None)
+
+
 def empty(shape: tuple[int, ...], stride: tuple[int, ...], dt: dtype, dev: device) -> TensorBase:
     """A new tensor with uninitialised memory."""
     nbytes = new_bytes(shape, stride, dt.itemsize)
     if dev is CPU:
         return make(_Storage(int(nbytes)), 0, shape, stride, dt, dev, 1)
-    bit = device_bit(dev.type)
-    return make(runtime_for(dev).allocate(int(nbytes), dev), 0, shape, stride, dt, dev, bit)
+    kind = dev.type
+    other: tuple[str, int, Runtime] = _KNOWN.other
+    if other[0] is not kind:
+        other = (kind, device_bit(kind), runtime_for(dev))
+        _KNOWN.other = other
+    return make(other[2].allocate(int(nbytes), dev), 0, shape, stride, dt, dev, other[1])
 
 
 def empty_spec(s: Spec) -> TensorBase:

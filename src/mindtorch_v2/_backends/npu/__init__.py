@@ -11,7 +11,7 @@ from typing import Any
 from ..._device import PINNING, PLACES, device
 from ..._dispatch.keys import NPU
 from ..._dispatch.op import LOADERS
-from ..common.runtime import RUNTIMES, Runtime
+from ..common.runtime import RUNTIMES, Runtime, runtime_replaced
 
 
 def is_available() -> bool:
@@ -56,6 +56,7 @@ def start() -> None:
 
             load_kernels()
             RUNTIMES[int(NPU)] = NpuRuntime()
+            runtime_replaced()
             del LOADERS[int(NPU)]
         finally:
             STATE.loading = False

@@ -60,6 +60,7 @@ class Block:
 
     def __init__(self, ptr: int, size: i64, pool: Pool, state: i64) -> None:
         self.ptr: int = ptr
+        self.address: Final[Any] = ptr
         self.size: i64 = size
         self.requested: i64 = 0
         self.pool: Pool = pool
@@ -83,10 +84,11 @@ class Pool:
         self.large: Final = large
         self.total: Final = total
         self.group: Final = group
-        # Free blocks by size and address; `sizes` are the sorted keys. Blocks kept whole by size.
+        # Free blocks by size and address; `sizes` are the sorted keys. Blocks of small pools kept whole, by size in
+        # units; as many lists as were needed.
         self.bins: dict[int, dict[int, Block]] = {}
         self.sizes: list[int] = []
-        self.kept: dict[int, list[Block]] = {}
+        self.kept: list[list[Block]] = []
 
     def insert(self, block: Block) -> None:
         size = int(block.size)
@@ -124,12 +126,14 @@ class Pool:
     def find(self, size: i64) -> Block | None:
         """A free block cut to `size`, or None when only a new segment can help."""
         if not self.large:
-            kept = self.kept.get(int(size))
-            if kept:
-                block = kept.pop()
-                if block.is_part():
-                    self.split_down(1, block.size)
-                return block
+            unit = size // _UNIT
+            if unit < len(self.kept):
+                kept = self.kept[unit]
+                if kept:
+                    block = kept.pop()
+                    if block.is_part():
+                        self.split_down(1, block.size)
+                    return block
         found = self.best(size)
         if found is None and self.kept:
             self.merge_kept()
@@ -164,13 +168,11 @@ class Pool:
         if self.large:
             self.merge(block)
             return
-        size = int(block.size)
-        kept = self.kept.get(size)
-        if kept is None:
-            kept = []
-            self.kept[size] = kept
+        unit = block.size // _UNIT
+        while len(self.kept) <= unit:
+            self.kept.append([])
         block.state = KEPT
-        kept.append(block)
+        self.kept[unit].append(block)
         if block.is_part():
             self.split_up(1, block.size)
 
@@ -202,8 +204,8 @@ class Pool:
 
     def merge_kept(self) -> None:
         kept = self.kept
-        self.kept = {}
-        for blocks in kept.values():
+        self.kept = []
+        for blocks in kept:
             for block in blocks:
                 if block.is_part():
                     self.split_down(1, block.size)

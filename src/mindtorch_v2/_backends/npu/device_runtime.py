@@ -8,7 +8,7 @@ from ..._device import device
 from ..._tensor_base import TensorBase
 from ..common.runtime import Runtime
 from . import creation, memory, write_back
-from .runtime import current_device, use
+from .runtime import current_device
 
 
 class NpuRuntime(Runtime):
@@ -16,9 +16,7 @@ class NpuRuntime(Runtime):
 
     def allocate(self, nbytes: int, dev: device) -> Any:
         given = dev.index
-        index = current_device() if given is None else given
-        use(index)  # cached memory must not hide that the device is lost, or that this process was forked
-        return memory.allocate(nbytes, index)
+        return memory.allocate(nbytes, current_device() if given is None else given)
 
     def copy(self, dst: TensorBase, src: TensorBase) -> None:
         creation.copy(dst, src)

@@ -1,16 +1,17 @@
 """What a failing vendor call becomes: an exception that names the operator, the code and the line that launched it.
 
-A ring remembers recent launches, because a kernel's failure is reported by a later synchronisation. Invariant:
-remembering a launch allocates nothing but small integers and keeps no frame or tensor alive.
+The native module remembers recent launches in a ring, because a kernel's failure is reported by a later
+synchronisation. Invariant: remembering a launch keeps no frame and no tensor alive.
 """
 
 from __future__ import annotations
 
 import os
 import sys
-from typing import Any, Final, final
+from typing import Any, Final
 
-from ..._mypyc import i64, mypyc_attr
+from ... import _native
+from ..._mypyc import mypyc_attr
 
 NAMES: Final[dict[int, str]] = {
     100000: "invalid parameter",
@@ -178,53 +179,22 @@ setattr(AclError, "__module__", "mindtorch_v2.npu")
 setattr(OutOfMemoryError, "__module__", "mindtorch_v2")
 setattr(AcceleratorError, "__module__", "mindtorch_v2")
 
-SIZE: Final = 4096
 # Code that is no program's: the package's files, and the functions it makes from schemas.
 # Asked of the package, because a compiled module does not know its own file.
 _OURS: Final = (os.path.dirname(sys.modules["mindtorch_v2"].__file__ or "") + os.sep, "<torch.")
 _getframe: Final[Any] = sys._getframe
-
-
-@final
-class Ring:
-    """The last launches in the order they were made; `count` is how many there ever were."""
-
-    count: i64
-
-    def __init__(self) -> None:
-        self.count = 0
-        self.functions: Final[list[str]] = [""] * SIZE
-        self.operators: Final[list[str]] = [""] * SIZE
-        self.devices: Final[list[int]] = [-1] * SIZE
-        self.streams: Final[list[int]] = [0] * SIZE
-        self.codes: Final[list[Any]] = [None] * SIZE
-        self.offsets: Final[list[int]] = [0] * SIZE
-        # Launches before this count on a stream of a device are known to have succeeded.
-        self.settled: Final[dict[tuple[int, int], int]] = {}
-
-
-RING: Final = Ring()
+_native.vendor_ours(_OURS)
+_record: Final[Any] = _native.vendor_record
+_launches: Final[Any] = _native.vendor_launches
+# How many launches are remembered.
+SIZE: Final = 4096
+# By device and stream: launches before this one, counted from the first, are known to have succeeded.
+_SETTLED: Final[dict[tuple[int, int], int]] = {}
 
 
 def record(function: str, operator: str, device: int, stream: int) -> None:
     """Remember a launch and where in the user's program it was made."""
-    at = RING.count % SIZE
-    RING.functions[at] = function
-    RING.operators[at] = operator
-    RING.devices[at] = device
-    RING.streams[at] = stream
-    code: Any = None
-    frame: Any = _getframe()
-    while frame is not None:
-        code = frame.f_code
-        name: str = code.co_filename
-        if not name.startswith(_OURS):
-            RING.offsets[at] = frame.f_lasti
-            break
-        code = None
-        frame = frame.f_back
-    RING.codes[at] = code
-    RING.count += 1
+    _record(function, operator, device, stream)
 
 
 def line_of(code: Any, offset: int) -> str:
@@ -253,26 +223,28 @@ def here() -> str:
 
 def settle(device: int, stream: int) -> None:
     """Everything launched on a stream has succeeded. Stream -1 stands for all of them."""
-    count = int(RING.count)
+    count: int = _launches()
     if stream < 0:
-        for key in [k for k in RING.settled if k[0] == device]:
-            del RING.settled[key]
-    RING.settled[(device, stream)] = count
+        for key in [k for k in _SETTLED if k[0] == device]:
+            del _SETTLED[key]
+    _SETTLED[(device, stream)] = count
 
 
 def launches(device: int, stream: int) -> list[tuple[str, str, str]]:
     """(function, operator, file:line) of the launches on a stream since it last succeeded, newest first; stream -1
     stands for all streams of the device."""
     out: list[tuple[str, str, str]] = []
-    count = int(RING.count)
-    everywhere = RING.settled.get((device, -1), 0)
+    count: int = _launches()
+    everywhere = _SETTLED.get((device, -1), 0)
     for n in range(count - 1, max(count - SIZE, everywhere, 0) - 1, -1):
-        at = n % SIZE
-        if RING.devices[at] != device or (stream >= 0 and RING.streams[at] != stream):
+        try:
+            made: Any = _launches(n)
+        except IndexError:  # other threads have launched so many since
+            break
+        where: int = made[3]
+        if made[2] != device or (stream >= 0 and where != stream) or n < _SETTLED.get((device, where), 0):
             continue
-        if n < RING.settled.get((device, RING.streams[at]), 0):
-            continue
-        out.append((RING.functions[at], RING.operators[at], line_of(RING.codes[at], RING.offsets[at])))
+        out.append((made[0], made[1], line_of(made[4], made[5])))
     return out
 
 

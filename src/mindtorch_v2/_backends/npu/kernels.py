@@ -63,6 +63,7 @@ _WIDER: Final[dict[str, tuple[str, ...]]] = {
     "complex32": (),
 }
 _BY_NAME: Final[dict[str, dtype]] = {d.name: d for d in ALL}
+_NOTHING: Final[Any] = (None, None, None)
 
 
 def nearest(dt: dtype, mask: int) -> dtype | None:
@@ -135,14 +136,22 @@ class Call:
                 self.common = p.mask if first else self.common & p.mask
                 first = False
         self.function: Function | None = None
-        # What each dtype is computed in, by dtype code; None where nothing accepted holds its values.
+        # What each dtype is computed in, by dtype code; None where nothing accepted holds its values. The last answer
+        # by itself: (dtype, dtype of the result, answer).
         self.computed: dict[int, dtype | None] = {}
+        self.last: Any = _NOTHING
 
     def compute_dtype(self, dt: dtype, result: dtype) -> dtype | None:
         """The dtype in which the vendor computes `dt`, if it can, and can give a result of dtype `result`."""
+        last: tuple[Any, Any, Any] = self.last
+        if last[0] is dt and last[1] is result:
+            answer: dtype | None = last[2]
+            return answer
         key = int(dt.code << 8 | result.code)
         if key in self.computed:
-            return self.computed[key]
+            known = self.computed[key]
+            self.last = (dt, result, known)
+            return known
         found = nearest(dt, self.common)
         if found is not None:
             for i, s in enumerate(self.sources):

@@ -36,9 +36,13 @@ _COMPLEX128: Final = 17
 
 # What every launch calls is called by address from the native module: ctypes takes a microsecond for a call.
 _tensor: Final[Any] = _native.vendor_tensor
-_phase1: Final[Any] = _native.vendor_phase1
+_function: Final[Any] = _native.vendor_function
+_both: Final[Any] = _native.vendor_launch
 _phase2: Final[Any] = _native.vendor_phase2
 _destroy: Final[Any] = _native.vendor_destroy
+# Where `vendor_launch` stopped.
+_NO_TENSOR: Final = 0
+_WORKSPACE: Final = 2
 _MOST_DIMS: Final = 64
 # aclFormat: ND, and channels-first formats by rank: NC, NCL, NCHW, NCDHW; other ranks have only ND.
 _ND: Final = 2
@@ -46,8 +50,8 @@ _CHANNELS: Final[list[int]] = [2, 2, 35, 47, 0, 30]
 # The same with channels last, NHWC and NDHWC.
 _LAST: Final[list[int]] = [2, 2, 2, 2, 1, 27]
 
-# How arguments that are no pointers or integers are passed: letters of `vendor_phase1`.
-_LETTERS: Final[dict[int, bytes]] = {table.F64: b"d", table.F32: b"f", table.STRING: b"s"}
+# How arguments that are no pointers or integers are passed: letters of `vendor_function`.
+_LETTERS: Final[dict[int, bytes]] = {table.TENSOR: b"t", table.F64: b"d", table.F32: b"f", table.STRING: b"s"}
 
 # How many recurring scalars and arrays are kept.
 _KEEP_HANDLES: Final = 512
@@ -57,16 +61,20 @@ _KEEP_HANDLES: Final = 512
 class Function:
     """A vendor function: its line in the table and its two entry points."""
 
-    def __init__(self, sig: Signature, phase1: int, phase2: Any) -> None:
+    def __init__(self, sig: Signature, a: Api, phase1: int, phase2: Any) -> None:
         self.name: Final = sig.name
         self.sig: Final = sig
         self.kinds: Final[list[int]] = [p.kind for p in sig.params]
         self.formats: Final = _CHANNELS if sig.channels else _LAST if sig.last else None
         # Parameters for which a 0-dim tensor must be passed as one element of one dimension.
         self.lifted: Final[list[bool]] = [p.lifted for p in sig.params]
-        self.letters: Final = b"".join([_LETTERS.get(p.kind, b"i") for p in sig.params])
-        self.phase1: Final = phase1
+        # The number each scalar parameter was last given, with its kept handle.
+        self.recent: Final[list[Any]] = [None] * len(sig.params)
         self.phase2: Final[int] = address_of(phase2)
+        letters = b"".join([_LETTERS.get(p.kind, b"i") for p in sig.params])
+        self.native: Final[Any] = _function(
+            a.create_tensor, a.destroy_by_address, phase1, self.phase2, letters, sig.name
+        )
         # While launches are watched: what is called instead of the second phase.
         self.vendor_phase2: Final[Any] = phase2
         self.watched: Any = None
@@ -148,7 +156,7 @@ def resolve(name: str) -> Function:
         pointer = ctypes.c_void_p
         phase1 = acl.prototype(name + "GetWorkspaceSize", ctypes.c_int32, (), False)
         phase2 = acl.prototype(name, ctypes.c_int32, (pointer, ctypes.c_uint64, pointer, pointer), True)
-        found = Function(sig, address_of(phase1), phase2)
+        found = Function(sig, api(), address_of(phase1), phase2)
         if STATE.around is not None:
             found.watched = STATE.around(name, phase2)
         STATE.functions[name] = found
@@ -181,6 +189,9 @@ def _release() -> int:
         return 0
     scalars, arrays = STATE.scalars, STATE.arrays
     STATE.scalars, STATE.arrays = {}, {}
+    for f in list(STATE.functions.values()):
+        for i in range(len(f.recent)):
+            f.recent[i] = None
     worst = 0
     for h in scalars.values():
         code: int = found.destroy_scalar(h)
@@ -205,8 +216,8 @@ def cached_handles() -> int:
 _ONE: Final = (1,)
 
 
-def tensor_handle(a: Api, f: Function, t: TensorBase, lifted: bool) -> Any:
-    """An aclTensor; None when the vendor cannot make one. Of the storage's sizes only the product counts."""
+def description(f: Function, t: TensorBase, lifted: bool) -> Any:
+    """What the native module makes an aclTensor of. Of the storage's sizes only the product counts."""
     shape = t._shape
     n = len(shape)
     if n > _MOST_DIMS:
@@ -222,8 +233,14 @@ def tensor_handle(a: Api, f: Function, t: TensorBase, lifted: bool) -> Any:
     formats = f.formats
     if formats is not None and n < 6:
         form = formats[n]
-    count = storage.nbytes // int(dt.itemsize)
-    return _tensor(a.create_tensor, shape, strides, ACL_DTYPE[dt.code], int(t._offset), form, count, storage.ptr)
+    item = int(dt.itemsize)
+    return shape, strides, ACL_DTYPE[dt.code], int(t._offset), form, storage.nbytes, item, storage.address
+
+
+def tensor_handle(a: Api, f: Function, t: TensorBase, lifted: bool) -> Any:
+    """An aclTensor for a list; None when the vendor cannot make one."""
+    shape, strides, code, offset, form, nbytes, item, address = description(f, t, lifted)
+    return _tensor(a.create_tensor, shape, strides, code, offset, form, nbytes // item, address)
 
 
 def scalar_dtype(value: Any, p: Param) -> int:
@@ -271,7 +288,8 @@ class Packed:
         self.f: Final = f
         self.op: Final = op
         self.args: Final[list[Any]] = [None] * count
-        self.tensors: Final[list[Any]] = []
+        # Handles of tensors that no list owns yet, or that were alive where the launch stopped.
+        self.tensors: list[Any] = []
         # Destroy functions and handles of everything else, in turn.
         self.others: Final[list[Any]] = []
 
@@ -281,16 +299,20 @@ class Packed:
             raise creation_failed(maker, self.f.name, self.op)
         return handle
 
-    def tensor(self, a: Api, t: Any, i: int) -> Any:
+    def checked(self, t: Any, i: int) -> TensorBase:
         if not isinstance(t, TensorBase) or not t._keys & NPU:
             where = t._device if isinstance(t, TensorBase) else type(t).__name__
             raise RuntimeError(
                 f"{self.op}: argument '{self.f.sig.params[i].name}' of {self.f.name} must be a tensor on the NPU, "
                 f"got {where}"
             )
-        return self.made(tensor_handle(a, self.f, t, self.f.lifted[i]), "aclCreateTensor")
+        return t
 
-    def scalar(self, a: Api, value: Any, p: Param) -> Any:
+    def scalar(self, a: Api, value: Any, i: int) -> Any:
+        recent: Any = self.f.recent[i]
+        if recent is not None and recent[0] is value:
+            return recent[1]
+        p = self.f.sig.params[i]
         code = scalar_dtype(value, p)
         # Zeros of either sign are equal and nothing equals NaN, so neither can be a key.
         if value != value or value == 0 and code == _DOUBLE:
@@ -300,6 +322,7 @@ class Packed:
         key = (code, value)
         found = STATE.scalars.get(key)
         if found is not None:
+            self.f.recent[i] = (value, found)
             return found
         h = self.made(_scalar(a, value, code), "aclCreateScalar")
         if len(STATE.scalars) >= _KEEP_HANDLES:
@@ -338,8 +361,11 @@ class Packed:
         """A list owns its elements: until it exists they are ours."""
         n = len(values)
         before = len(self.tensors)
+        lifted = self.f.lifted[i]
         for t in values:
-            self.tensors.append(None if t is None else self.tensor(a, t, i))
+            if t is not None:
+                t = self.made(tensor_handle(a, self.f, self.checked(t, i), lifted), "aclCreateTensor")
+            self.tensors.append(t)
         mine = self.tensors[before:]
         h = self.made(a.create_tensors((ctypes.c_void_p * n)(*mine), n), "aclCreateTensorList")
         del self.tensors[before:]
@@ -372,9 +398,7 @@ class Packed:
             kind = kinds[i]
             if kind == table.TENSOR:
                 if v is not None:
-                    h = self.tensor(a, v, int(i))
-                    self.tensors.append(h)
-                    args[i] = h
+                    args[i] = description(self.f, self.checked(v, int(i)), self.f.lifted[i])
             elif kind >= table.I64:
                 if kind == table.STRING:
                     args[i] = v.encode() if v is not None else None
@@ -383,22 +407,23 @@ class Packed:
                 else:
                     args[i] = v
             elif v is not None:
-                p = self.f.sig.params[i]
                 if kind == table.SCALAR:
-                    args[i] = self.scalar(a, v, p)
+                    args[i] = self.scalar(a, v, int(i))
                 elif kind == table.INTS:
                     args[i] = self.ints(a, v)
                 elif kind == table.TENSORS:
                     args[i] = self.tensor_list(a, v, int(i))
                 elif kind == table.SCALARS:
-                    args[i] = self.scalar_list(a, v, p)
+                    args[i] = self.scalar_list(a, v, self.f.sig.params[i])
                 else:
                     args[i] = self.array(a, v, kind)
             i += 1
 
     def release(self, a: Api) -> int:
         """Destroy everything; the first code that is not 0."""
-        worst: int = _destroy(a.destroy_by_address, self.tensors)
+        worst = 0
+        if self.tensors:
+            worst = _destroy(a.destroy_by_address, self.tensors)
         if self.others:
             j = 0
             while j < len(self.others):
@@ -452,24 +477,29 @@ def _launch(f: Function, values: list[Any], op: str, shapes: bool) -> list[tuple
     found = _NO_SHAPES
     packed = Packed(f, op, len(f.kinds))
     code = 0
-    size = 0
-    executor = 0
+    worst = 0
     text = ""
     try:
         packed.pack(a, values)
-        code, size, executor = _phase1(f.phase1, f.letters, packed.args)
-        if code == 0:
-            if size == 0:
-                code = f.second(0, 0, executor, stream)
-            else:
-                code = run_with_workspace(a, f, executor, size, index, stream)
-            errors.record(f.name, op, index, stream)
-            if code == 0 and shapes:
-                found = written_shapes(a, packed)
-        if code != 0:
-            text = errors.vendor_text()
+        stopped: Any = _both(f.native, packed.args, op, index, stream, not shapes and f.watched is None)
+        if stopped is not None:
+            stage: int
+            stage, code, size, executor, packed.tensors = stopped
+            if stage == _NO_TENSOR:
+                raise creation_failed("aclCreateTensor", f.name, op)
+            if stage == _WORKSPACE:
+                if size == 0:
+                    code = f.second(0, 0, executor, stream)
+                else:
+                    code = run_with_workspace(a, f, executor, size, index, stream)
+                errors.record(f.name, op, index, stream)
+                if code == 0 and shapes:
+                    found = written_shapes(a, packed)
+            if code != 0:
+                text = errors.vendor_text()
     finally:
-        worst = packed.release(a)
+        if packed.tensors or packed.others:
+            worst = packed.release(a)
     if code != 0:
         raise launch_failed(f, values, op, index, code, text)
     if worst != 0:
@@ -495,11 +525,17 @@ def run_with_workspace(a: Api, f: Function, executor: int, size: int, index: int
 def written_shapes(a: Api, packed: Packed) -> list[tuple[int, ...]]:
     """The shapes a dynamic function gave its outputs."""
     found: list[tuple[int, ...]] = []
+    at = 0
     for i, p in enumerate(packed.f.sig.params):
-        if p.written and packed.args[i] is not None:
+        if p.kind != table.TENSOR or packed.args[i] is None:
+            continue
+        # Handles stand in the order of the tensors that were given.
+        handle = packed.tensors[at]
+        at += 1
+        if p.written:
             pointer = ctypes.c_void_p(None)
             count = ctypes.c_uint64(0)
-            errors.check(a.view_shape(packed.args[i], ctypes.byref(pointer), ctypes.byref(count)), "aclGetViewShape")
+            errors.check(a.view_shape(handle, ctypes.byref(pointer), ctypes.byref(count)), "aclGetViewShape")
             n: int = count.value
             address: Any = pointer.value
             found.append(tuple((ctypes.c_int64 * n).from_address(address)) if n else ())

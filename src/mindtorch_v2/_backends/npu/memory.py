@@ -177,6 +177,8 @@ class NpuStorage:
         self.allocator: Final = allocator
         self.block: Block | None = block
         self.ptr: int = ptr
+        # The same number as the object that launches pass on.
+        self.address: Any = ptr if block is None else block.address
         self.owner: Final[Any] = owner
         # The `UntypedStorage` made for it.
         self.wrapper: Any = None
@@ -230,6 +232,7 @@ class NpuStorage:
                 self.allocator.use_on(old, stream_of(index))
         self.block = new
         self.ptr = 0 if new is None else new.ptr
+        self.address = self.ptr if new is None else new.address
         self.nbytes = nbytes
         if old is not None:
             self.allocator.free(old)

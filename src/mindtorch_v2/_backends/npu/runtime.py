@@ -14,6 +14,7 @@ import threading
 from collections.abc import Callable
 from typing import Any, Final, final
 
+from ... import _native
 from ..._device import device
 from ..._mypyc import i64
 from . import acl_loader, errors
@@ -67,24 +68,24 @@ class ThreadState:
 
 
 STATE: Final = State()
-LOCAL: Final[Any] = threading.local()
+_thread: Final[Any] = _native.vendor_thread
 _DEVICES: Final[list[device]] = []
 
 
 # -- which device -------------------------------------------------------------------------------------------------
 def thread_state() -> ThreadState:
     """This thread's state; asking touches no device."""
-    found: Any = getattr(LOCAL, "state", None)
+    found: Any = _thread()
     if found is None:
         found = ThreadState()
-        LOCAL.state = found
+        _thread(found)
     state: ThreadState = found
     return state
 
 
 def use(index: int) -> ThreadState:
     """Make a device current in this thread for the vendor; the thread's state."""
-    found: Any = getattr(LOCAL, "state", None)
+    found: Any = _thread()
     if found is not None:
         state: ThreadState = found
         if state.context == index and state.generation == STATE.generation:

@@ -23,6 +23,7 @@ LEAST, GREATEST = 7, 0
 _NOT_READY, _COMPLETE = 0, 1  # of aclrtQueryEventStatus; other vendor enums have them the other way round
 _SYNC, _TIME_LINE = 0x1, 0x8
 _REVERSED = 107007
+_LOCAL = threading.local()
 
 
 # -- the pool -----------------------------------------------------------------------------------------------------
@@ -254,10 +255,10 @@ def _back(before: tuple[Stream, int]) -> None:
 
 def _entered() -> list[tuple[Stream, int]]:
     """What this thread had before each `with stream:` it is in; one stream may be entered twice."""
-    found: list[tuple[Stream, int]] | None = getattr(runtime.LOCAL, "entered", None)
+    found: list[tuple[Stream, int]] | None = getattr(_LOCAL, "entered", None)
     if found is None:
         found = []
-        runtime.LOCAL.entered = found
+        _LOCAL.entered = found
     return found
 
 
