@@ -46,13 +46,22 @@ RUNTIMES: Final[dict[int, Runtime]] = {}
 
 
 @final
+class Entry:
+    """A type of device with its bit and its runtime."""
+
+    def __init__(self, kind: str, bit: int, runtime: Runtime) -> None:
+        self.kind: Final = kind
+        self.bit: Final = bit
+        self.runtime: Final = runtime
+
+
+@final
 class Known:
     """The CPU's runtime, which nearly every call asks for, and the one last asked for of another device."""
 
     def __init__(self) -> None:
         self.cpu: Runtime | None = None
-        # (type of device, its bit, its runtime)
-        self.other: Any = ("", 0, None)
+        self.other: Entry | None = None
 
 
 _KNOWN: Final = Known()
@@ -78,7 +87,7 @@ def runtime_for(dev: device) -> Runtime:
 
 def runtime_replaced() -> None:
     """An entry of `RUNTIMES` is another one now."""
-    _KNOWN.other = ("", 0, None)
+    _KNOWN.other = None
 
 
 def empty(shape: tuple[int, ...], stride: tuple[int, ...], dt: dtype, dev: device) -> TensorBase:
@@ -87,11 +96,11 @@ def empty(shape: tuple[int, ...], stride: tuple[int, ...], dt: dtype, dev: devic
     if dev is CPU:
         return make(_Storage(int(nbytes)), 0, shape, stride, dt, dev, 1)
     kind = dev.type
-    other: tuple[str, int, Runtime] = _KNOWN.other
-    if other[0] is not kind:
-        other = (kind, device_bit(kind), runtime_for(dev))
+    other = _KNOWN.other
+    if other is None or other.kind is not kind:
+        other = Entry(kind, device_bit(kind), runtime_for(dev))
         _KNOWN.other = other
-    return make(other[2].allocate(int(nbytes), dev), 0, shape, stride, dt, dev, other[1])
+    return make(other.runtime.allocate(int(nbytes), dev), 0, shape, stride, dt, dev, other.bit)
 
 
 def empty_spec(s: Spec) -> TensorBase:
