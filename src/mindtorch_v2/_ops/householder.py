@@ -110,6 +110,21 @@ def _product_grads(g: Any, input: Any, tau: Any, result: Any, needs: tuple[bool,
     return _reflection_grads(result @ H(g), input, tau)
 
 
+def product_tangent(input: Any, tau: Any, input_t: Any, tau_t: Any) -> Any:
+    """Reflection by reflection, from the last: (I - t v v^H) Q changes with v, t and Q."""
+    m, n = input._shape[-2:]
+    count = tau._shape[-1]
+    Q: Any = _eye.call((m, n, input._dtype, None, input._device, None)).expand(input._shape)
+    dQ = Q * 0
+    vectors, along = _vectors(input, count), input_t.narrow(-1, 0, count).tril(-1)
+    for i in reversed(range(count)):
+        v, d, t, s = vectors.narrow(-1, i, 1), along.narrow(-1, i, 1), _tau(tau, i), _tau(tau_t, i)
+        inner = H(v) @ Q
+        dQ = dQ - v @ (s * inner + t * (H(v) @ dQ + H(d) @ Q)) - d @ (t * inner)
+        Q = Q - v @ (t * inner)
+    return dQ
+
+
 PRODUCT: Op = op("linalg_householder_product(Tensor input, Tensor tau) -> Tensor", meta=_product_meta, out=True,
                  kernel=_product, grad={("input", "tau"): _product_grads}, function=False, method=False)
 composite("orgqr(Tensor self, Tensor input2) -> Tensor", lambda self, input2: PRODUCT.call((self, input2)), out=True)

@@ -11,6 +11,7 @@ from collections.abc import Callable
 from typing import Any
 
 from .._dispatch.op import Op
+from .._dispatch.registry import get
 from .composites.formulas import zeros_like
 
 Rule = Callable[[Op, tuple[Any, ...], list[Any], Any], Any]
@@ -92,6 +93,50 @@ def _cholesky(o: Op, args: tuple[Any, ...], tangents: list[Any], result: Any) ->
     return (dL.mH if upper else dL), None
 
 
+def _svd(o: Op, args: tuple[Any, ...], tangents: list[Any], result: Any) -> Any:
+    """With dX = U^H dA V: dS is the real diagonal of dX, and with what is left of dX, E = S_j^2 - S_i^2 beside the
+    diagonal, dU = U (dX S + its transpose) / E and dV = V (S dX + its transpose) / E. The phases of singular vectors
+    are free: both take half of the imaginary diagonal, as in PyTorch. Vectors beyond the values turn along."""
+    from .linalg import SVD
+
+    dA, full = tangents[0], args[1]
+    U, S, Vh = result if args[2] else SVD.call((args[0], False, True, None))
+    k = S._shape[-1]
+    first, others = U.narrow(-1, 0, k), U.narrow(-1, k, U._shape[-1] - k)
+    firsth, othersh = Vh.narrow(-2, 0, k), Vh.narrow(-2, k, Vh._shape[-2] - k)
+    dX = first.mH @ dA @ firsth.mH
+    dS = dX.diagonal(0, -2, -1).real
+    if not args[2]:
+        return None, dS, None
+    dX = dX - dS.to(dX._dtype).diag_embed()
+    squares = S * S
+    E = squares.unsqueeze(-2) - squares.unsqueeze(-1)
+    E = E + zeros_like(S).add(1).diag_embed()
+    left, right = dX * S.unsqueeze(-2), S.unsqueeze(-1) * dX
+    P, Q = (left + left.mH) / E, (right + right.mH) / E
+    if dX._dtype.is_complex:
+        phase = (dX.diagonal(0, -2, -1) / (S * 2)).diag_embed()
+        P, Q = P + phase, Q - phase
+    dU, dVh = first @ P, Q.mH @ firsth
+    if U._shape[-2] > k:
+        part = dA @ firsth.mH / S.unsqueeze(-2)
+        dU = dU + part - first @ (first.mH @ part)
+    if Vh._shape[-1] > k:
+        part = first.mH @ dA / S.unsqueeze(-1)
+        dVh = dVh + part - (part @ firsth.mH) @ firsth
+    if full and U._shape[-1] > k:
+        dU = get("cat").call(((dU, -first @ (dU.mH @ others)), -1))
+    if full and Vh._shape[-2] > k:
+        dVh = get("cat").call(((dVh, -(othersh @ dVh.mH) @ firsth), -2))
+    return dU, dS, dVh
+
+
+def _householder(o: Op, args: tuple[Any, ...], tangents: list[Any], result: Any) -> Any:
+    from .householder import product_tangent
+
+    return product_tangent(*args, *(zeros_like(a) if t is None else t for a, t in zip(args, tangents)))
+
+
 # -- reductions -----------------------------------------------------------------------------------------------------
 def _logcumsumexp(o: Op, args: tuple[Any, ...], tangents: list[Any], result: Any) -> Any:
     """The sum of t exp(x - result) so far, by its logarithm: that of a negative tangent is taken apart."""
@@ -125,7 +170,9 @@ _RULES: dict[str, Rule] = {
     **dict.fromkeys("mul mm bmm mv dot outer".split(), _multilinear),
     **dict.fromkeys("addmm addmv".split(), _addmm),
     "copy": _copy,
+    "_linalg_svd": _svd,
     "linalg_cholesky_ex": _cholesky,
+    "linalg_householder_product": _householder,
     "logcumsumexp": _logcumsumexp,
     "logsumexp": _logsumexp,
 }

@@ -25,12 +25,15 @@ TOLERANCES = {
     ("cov", "float64"): (1e-6, 1e-6),
     ("cov", "complex128"): (1e-5, 1e-6),
     ("nn.functional.conv_transpose3d", "float32"): (5e-4, 1e-4),
-    ("linalg.householder_product", "float32"): (1e-4, 1e-4),
     ("linalg.lstsq-grad_oriented", "float32"): (1e-4, 1e-4),
     ("matrix_exp", "float32"): (1e-4, 1e-4),
     # Differences that cancel: both are within 2e-7 of the largest tangent in float64.
     ("native_group_norm", "float32"): (1e-5, 1e-5),
 }
+# Where elements beside the largest have its error, and some are nothing else: allowed as a share of the largest of all
+# results. cov has float32 weights beside float64 numbers, on which it does not depend for two observations. Of
+# householder_product ours is within 8e-7 of float64's, PyTorch's within 4e-3.
+SHARES = {("cov", "float64"): 1e-5, ("linalg.householder_product", "float32"): 1e-3}
 # Operators with other tangents than PyTorch's, and why.
 OTHERS = {
     "cholesky_inverse": "PyTorch's formula differs from finite differences where the factor is not well conditioned",
@@ -208,6 +211,11 @@ def difference(case: _infos.Covered, actual: Any, expected: Any, where: str, dty
         return f"{where}: {actual.kind}: {actual.text.splitlines()[0] if actual.text else ''}"
     if len(actual) != len(expected):
         return f"{where}: {len(actual)} results, expected {len(expected)}"
+    rtol, atol = TOLERANCES.get((case.label, dtype), (None, None))
+    share = SHARES.get((case.label, dtype))
+    if share is not None:
+        largest = max([float(t.abs().max()) for _, t in expected if t is not None and t.numel()], default=0.0)
+        rtol, atol = rtol or 1e-6, max(atol or 0.0, share * largest)
     for position, ((_, mine), (_, theirs)) in enumerate(zip(actual, expected)):
         if mine is None and theirs is None:
             continue
@@ -217,9 +225,7 @@ def difference(case: _infos.Covered, actual: Any, expected: Any, where: str, dty
             mine = _oracle.from_oracle(_oracle.load().zeros_like(theirs))
         mine, theirs = _infos.comparable(case.row, [mine]), _infos.comparable(case.row, [theirs.detach()])
         try:
-            _oracle.assert_same(
-                mine, theirs, *TOLERANCES.get((case.label, dtype), (None, None)), f"{where} tangent {position}", False
-            )
+            _oracle.assert_same(mine, theirs, rtol, atol, f"{where} tangent {position}", False)
         except AssertionError as error:
             return " ".join(str(error).split())
     return ""
