@@ -10,7 +10,6 @@ import sys
 from collections.abc import Callable
 from typing import Any
 
-from ._dispatch.op import plain_name
 from ._dtype import bool as bool_
 from ._overrides import overridable
 from ._sizes import LONG_MAX
@@ -77,13 +76,18 @@ def sym_sum(*args: Any) -> Any:
     return sum(args[0] if len(args) == 1 and isinstance(args[0], (list, tuple)) else args)
 
 
+def _class_text(value: Any) -> str:
+    """A type as Python prints it, by PyTorch's name."""
+    return str(type(value)).replace("<class 'mindtorch_v2.", "<class 'torch.")
+
+
 @overridable
 def sym_ite(b: Any, t: Any, f: Any) -> Any:
     """t if b else f"""
     if not isinstance(b, bool):
-        raise AssertionError(f"expected SymBool or bool, got <class '{plain_name(b)}'>")
+        raise AssertionError(f"expected SymBool or bool, got {_class_text(b)}")
     if type(t) is not type(f):
-        raise AssertionError(f"type mismatch: <class '{plain_name(t)}'> vs <class '{plain_name(f)}'>")
+        raise AssertionError(f"type mismatch: {_class_text(t)} vs {_class_text(f)}")
     return t if b else f
 
 

@@ -189,7 +189,7 @@ def chosen(least: float, most: float, low: int, high: int, symmetric: bool) -> t
         step = max(abs(least / -(half + 1)), abs(most / half))
         least, most = step * -(half + 1), step * half
     least, most = min(least, 0.0), max(most, 0.0)
-    scale = (most - least) / (high - low)
+    scale = (most - least) / (high - low) if high != low else math.inf
     if scale == 0 or math.isinf(1 / scale):
         scale = 0.1
     from_least, from_most = low - least / scale, high - most / scale

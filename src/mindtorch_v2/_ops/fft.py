@@ -41,6 +41,8 @@ def _check(self: Any, dims: Ints, complex_: bool) -> Ints:
                            f"{self._dtype.scalar_name}")
     if not dims:
         raise RuntimeError("a Fourier transform needs at least one dimension")
+    if not self._shape:
+        raise RuntimeError("shape '[-1, 0]' is invalid for input of size 1")
     return wrap_dims(dims, self.dim())
 
 

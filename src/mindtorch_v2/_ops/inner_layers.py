@@ -130,7 +130,7 @@ def _ctc(log_probs: Any, targets: Any, inputs: Any, lengths: Any, blank: int, ze
 
 
 def _ctc_of_tensors(log_probs: Any, targets: Any, inputs: Any, lengths: Any, blank: int, zero_infinity: bool) -> Any:
-    return _ctc(log_probs, targets, inputs.tolist(), lengths.tolist(), blank, zero_infinity)
+    return _ctc(log_probs, targets, inputs.flatten().tolist(), lengths.flatten().tolist(), blank, zero_infinity)
 
 
 inner("_ctc_loss(Tensor log_probs, Tensor targets, int[] input_lengths, int[] target_lengths, int blank=0, bool "
@@ -147,13 +147,13 @@ def _attention_math(query: Any, key: Any, value: Any, attn_mask: Any, dropout_p:
         from .attention import grouped  # its table is loaded now
 
         key, value = grouped(query, key), grouped(query, value)
-    factor = math.sqrt(1 / math.sqrt(query._shape[-1]) if scale is None else abs(scale))
+    factor = math.sqrt(1 / math.sqrt(max(query.size(-1), 1)) if scale is None else abs(scale))
     scores = (query * factor) @ (key.transpose(-2, -1) * (factor if scale is None or scale > 0 else -factor))
     if is_causal:
         if attn_mask is not None:
             raise RuntimeError("_scaled_dot_product_attention: Explicit attn_mask should not be set when "
                                "is_causal=True")
-        attn_mask = query.detach().new_ones((query._shape[-2], key._shape[-2]), dtype=bool_).tril()
+        attn_mask = query.detach().new_ones((query.size(-2), key.size(-2)), dtype=bool_).tril()
     if attn_mask is not None and attn_mask._dtype is bool_:
         attn_mask = attn_mask.new_zeros(attn_mask._shape, dtype=query._dtype).masked_fill(attn_mask.logical_not(),
                                                                                        -math.inf)
@@ -199,8 +199,9 @@ inner(f"_scaled_dot_product_flash_attention_for_cpu({_QKV}, float dropout_p=0., 
 def _choice(query: Any, key: Any, value: Any, attn_mask: Any, dropout_p: float, is_causal: bool, scale: float | None,
             enable_gqa: bool) -> int:
     """What PyTorch would take on a CPU: its fused kernel for batches of heads without dropout, or the composition."""
-    fused = query._device.type == "cpu" and len(query._shape) == 4 and not dropout_p and all(
-        t._dtype is query._dtype and t._shape[-1] == query._shape[-1] for t in (key, value))
+    fused = query._device.type == "cpu" and not dropout_p and all(
+        len(t._shape) == 4 and t._dtype is query._dtype and t._shape[-1] == query._shape[-1]
+        for t in (query, key, value))
     return 1 if fused else 0
 
 
@@ -254,15 +255,16 @@ def _int4_packed(self: Any, innerKTiles: int) -> Any:
 
 def _int4_product(self: Any, mat2: Any, qGroupSize: int, qScaleAndZeros: Any) -> Any:
     name = "_weight_int4pack_mm_cpu"
+    width = self.size(1)
     if mat2._dtype is not uint8:
         raise RuntimeError(f"{name} : expect B to be uint8 tensor.")
-    if mat2.dim() != 2 or mat2._shape[1] * 2 != self._shape[1]:
-        raise RuntimeError(f"{name} : expect B.size(1) == {self._shape[1] // 2}")
+    if mat2.dim() != 2 or mat2._shape[1] * 2 != width:
+        raise RuntimeError(f"{name} : expect B.size(1) == {width // 2}")
     if qGroupSize not in (32, 64, 128, 256):
         raise RuntimeError(f"{name}: expect qGroupSize to be 32, 64, 128 or 256, got {qGroupSize}")
     if qScaleAndZeros.dim() != 3 or qScaleAndZeros._shape[1] != mat2._shape[0] or qScaleAndZeros._shape[2] != 2:
         raise RuntimeError(f"{name}: expect qScaleAndZeros to be 3d tensor with sizes [:, {mat2._shape[0]}, 2]")
-    rows, columns = mat2._shape[0], self._shape[1]
+    rows, columns = mat2._shape[0], width
     numbers = call("stack", (mat2 & 15, mat2 >> 4), -1).to(float32).view((rows, columns)) - 8
     # One scale and zero for each group of columns, by row.
     each = qScaleAndZeros.to(float32).permute((2, 1, 0)).repeat_interleave(qGroupSize, -1)[..., :columns]

@@ -138,7 +138,7 @@ def _class_weight(weight: Any, shape: Any, dim: int) -> Any:
 
 
 def _probabilities(self: Any, target: Any, weight: Any, reduction: int, smoothing: float, dim: int) -> Any:
-    classes = self._shape[dim]
+    classes = self.size(dim)
     if weight is not None and weight._shape != (classes,):
         raise RuntimeError(f"cross_entropy: weight tensor should be defined either for all {classes} classes or no "
                            f"classes but got weight tensor of shape: {list(weight._shape)}")
@@ -156,7 +156,7 @@ def _probabilities(self: Any, target: Any, weight: Any, reduction: int, smoothin
 
 def _smoothed(self: Any, target: Any, weight: Any, reduction: int, ignore_index: int, smoothing: float,
               dim: int) -> Any:
-    classes = self._shape[dim]
+    classes = self.size(dim)
     logp = self.log_softmax(dim, self._dtype)
     exact = NLL_ND.call((logp, target, weight, reduction, ignore_index))
     terms = logp if weight is None else logp * _class_weight(weight, self._shape, dim)

@@ -165,6 +165,8 @@ def _masked_softmax(self: Any, mask: Any, dim: int | None, mask_type: int | None
 def _masked_backward_meta(grad_output: Any, output: Any, mask: Any, dim: int | None) -> Spec:
     if tuple(grad_output._shape) != tuple(mask._shape):
         raise RuntimeError("Mask shape should match grad shape")
+    if tuple(output._shape) != tuple(mask._shape):
+        raise RuntimeError("Mask shape should match output shape")
     return like(grad_output) if is_contiguous(grad_output) else Spec(
         grad_output._shape, preserved_strides(grad_output), grad_output._dtype, grad_output._dtype,
         grad_output._device)

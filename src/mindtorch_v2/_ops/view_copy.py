@@ -93,7 +93,7 @@ def _narrow_copy(self: Any, dim: int, start: int, length: int) -> Any:
         raise RuntimeError("Expected dim < static_cast<int64_t>(self_sizes.size()) to be true, but got false.  (Could "
                            "this error message be improved?  If so, please report an enhancement request to PyTorch.)")
     if self.dim() > 0 and length < 0:
-        raise RuntimeError(f"start ({start}) + length ({length}) exceeds dimension size ({self._shape[dim]}).")
+        raise RuntimeError(f"start ({start}) + length ({length}) exceeds dimension size ({self.size(dim)}).")
     return _copied(view.NARROW.call((self, dim, start, length)))
 
 

@@ -54,6 +54,13 @@ def wrap_dim(dim: int, ndim: int) -> int:
     return dim + n if dim < 0 else dim
 
 
+def size_at(t: TensorBase, dim: int) -> int:
+    """The size of a dimension that the tensor may lack: PyTorch's `Tensor.size(dim)`."""
+    if len(t._shape) == 0:
+        raise IndexError(f"Dimension specified as {dim} but tensor has no dimensions")
+    return t._shape[wrap_dim(dim, len(t._shape))]
+
+
 def wrap_dims(dims: tuple[int, ...], ndim: int) -> tuple[int, ...]:
     out: list[int] = []
     for d in dims:

@@ -38,6 +38,10 @@ def expand_strides(t: TensorBase, shape: tuple[int, ...]) -> tuple[int, ...]:
         return t._stride
     n: i64 = len(shape)
     d = n - len(t._shape)
+    if d < 0:
+        raise RuntimeError(
+            f"the number of sizes provided ({n}) must be greater or equal to the number of dimensions in the tensor "
+            f"({len(t._shape)})")
     if n == 2:
         # Rows beside a matrix.
         last = t._stride[1 - d] if d < 2 and (t._shape[1 - d] != 1 or shape[1] == 1) else 0

@@ -11,7 +11,7 @@ from ..._dtype import int32, int64, uint8
 from ..._mypyc import i64
 from ..._strides import contiguous_strides
 from ..._tensor_base import TensorBase, numel
-from .base import wrap_dim
+from .base import size_at, wrap_dim
 from .pointwise import Pointwise
 
 
@@ -306,7 +306,7 @@ class EmbeddingBackward(Rule):
         i = args[1]
         assert isinstance(g, TensorBase) and isinstance(i, TensorBase)
         check_indices(i, "embedding_backward", 2)
-        rows, columns = numel(i), g._shape[len(g._shape) - 1]
+        rows, columns = numel(i), size_at(g, -1)
         if rows * columns != numel(g):
             raise RuntimeError(f"shape '[{rows}, {columns}]' is invalid for input of size {numel(g)}")
         shape = (args[2], columns)
