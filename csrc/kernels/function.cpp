@@ -55,7 +55,7 @@ struct Function {
 // What calls speak of, given once by `define_functions`; for good, as a module is never unloaded.
 PyTypeObject* plain[MOST_PLAIN] = {};
 PyTypeObject* silent[MOST_SILENT] = {};  // other classes without a handler: dtype, device, ...
-PyObject *call_out = nullptr, *named = nullptr, *default_device = nullptr, *misfit = nullptr;
+PyObject *call_out = nullptr, *named = nullptr, *default_device = nullptr, *retold = nullptr;
 PyObject *text_out = nullptr, *text_requires_grad = nullptr, *foreign = nullptr;
 int64_t watched = 0;
 
@@ -260,18 +260,29 @@ PyObject* written(Function* self) {
     return self->written;
 }
 
+// What Python raises by itself, on purpose or not; other errors are the operator's own.
+bool is_retold() {
+    PyObject* const kinds[] = {PyExc_TypeError,       PyExc_AttributeError, PyExc_ValueError,       PyExc_LookupError,
+                               PyExc_ArithmeticError, PyExc_AssertionError, PyExc_UnboundLocalError};
+    for (PyObject* kind : kinds)
+        if (PyErr_ExceptionMatches(kind)) return true;
+    return false;
+}
+
 // A refusal is told of the call as it was made: the function in Python has converted some of it, or was not even
-// entered. The error that is set stays where the arguments fit a signature.
+// entered. The error that is set stays where there is nothing else to say.
 void retell(Function* self, PyObject* const* args, Py_ssize_t nargs, PyObject* kwnames) {
     PyObject *type, *value, *trace;
     PyErr_Fetch(&type, &value, &trace);
+    PyErr_NormalizeException(&type, &value, &trace);
+    if (trace) PyException_SetTraceback(value, trace);
     PyObject *given = packed(args, nargs), *by_name = PyDict_New(), *told = nullptr;
     bool whole = given && by_name;
     for (Py_ssize_t k = 0; whole && kwnames && k < PyTuple_GET_SIZE(kwnames); ++k)
         whole = PyDict_SetItem(by_name, PyTuple_GET_ITEM(kwnames, k), args[nargs + k]) == 0;
     if (whole) {
-        PyObject* const asked[] = {reinterpret_cast<PyObject*>(self), given, by_name};
-        told = PyObject_Vectorcall(misfit, asked, 3, nullptr);
+        PyObject* const asked[] = {reinterpret_cast<PyObject*>(self), given, by_name, value};
+        told = PyObject_Vectorcall(retold, asked, 4, nullptr);
     }
     if (told && PyExceptionInstance_Check(told)) {
         PyErr_SetObject(reinterpret_cast<PyObject*>(Py_TYPE(told)), told);
@@ -289,8 +300,7 @@ void retell(Function* self, PyObject* const* args, Py_ssize_t nargs, PyObject* k
 PyObject* in_words(Function* self, PyObject* const* args, size_t nargsf, PyObject* kwnames) {
     PyObject* fn = written(self);
     PyObject* result = fn ? PyObject_Vectorcall(fn, args, nargsf, kwnames) : nullptr;
-    if (MT_UNLIKELY(!result) && fn && PyErr_ExceptionMatches(PyExc_TypeError))
-        retell(self, args, PyVectorcall_NARGS(nargsf), kwnames);
+    if (MT_UNLIKELY(!result) && fn && is_retold()) retell(self, args, PyVectorcall_NARGS(nargsf), kwnames);
     return result;
 }
 
@@ -306,8 +316,7 @@ PyObject* call(PyObject* callable, PyObject* const* args, size_t nargsf, PyObjec
         if (answer == Fit::UNSURE) break;
         if (!bound) return nullptr;
         PyObject* result = run(form, bound, out);
-        if (MT_UNLIKELY(!result) && PyErr_ExceptionMatches(PyExc_TypeError))
-            retell(self, args, PyVectorcall_NARGS(nargsf), kwnames);
+        if (MT_UNLIKELY(!result) && is_retold()) retell(self, args, PyVectorcall_NARGS(nargsf), kwnames);
         return result;
     }
     return in_words(self, args, nargsf, kwnames);
@@ -589,7 +598,7 @@ PyObject* define_functions(PyObject*, PyObject* const* args, Py_ssize_t nargs) {
         if (!PyFrozenSet_Check(args[3])) mt::fail(PyExc_TypeError, "define_functions() expects a frozenset of names");
         watched = mt::as_int(args[4]);
         for (int i = 0; i < 4; ++i) Py_INCREF(args[i]);
-        misfit = Py_NewRef(args[5]);
+        retold = Py_NewRef(args[5]);
         call_out = args[0];
         named = args[1];
         default_device = args[2];

@@ -67,7 +67,7 @@ def define_functions(
     default_device: Callable[[], Any],
     foreign: frozenset[str],
     watched: int,
-    misfit: Callable[[Any, tuple[Any, ...], dict[str, Any]], TypeError | None],
+    retold: Callable[[Any, tuple[Any, ...], dict[str, Any], BaseException], Exception | None],
     /,
 ) -> None: ...
 def add_plain(cls: type, /) -> None: ...

@@ -15,6 +15,9 @@ from ._dispatch import registry
 from ._dispatch.binding import Unpack, bind
 from ._dispatch.op import Op
 from ._dispatch.schema import Arg, Schema
+from ._dispatch.state import STATE
+from ._overrides import ask, given_values, has_torch_function
+from ._tensor import Tensor
 from ._tensor_base import TensorBase
 
 # Operators that users defined, by namespace and then by name with overload.
@@ -82,6 +85,8 @@ class FunctionSchema:
 
 
 # -- operators ------------------------------------------------------------------------------------------------------
+# Types of arguments that have no handler.
+_PLAIN = frozenset((Tensor, int, float, bool, str, type(None)))
 # Operators whose kernels take positions; by `t[key]` they get them, masks turned into positions, from `_indexing`.
 _INDEXED = frozenset(("index", "index_put", "index_put_", "_unsafe_index", "_unsafe_index_put", "_index_put_impl_"))
 
@@ -94,6 +99,25 @@ def _with_positions(op: Op, bound: tuple[Any, ...]) -> tuple[Any, ...]:
 
     values = bound[2] if len(bound) > 2 else None
     return (bound[0], positions(bound[0], list(bound[1]), values), *bound[2:])
+
+
+def _overridden(args: tuple[Any, ...], kwargs: dict[str, Any]) -> bool:
+    """Whether handlers are to be asked, who see the operator itself."""
+    if STATE.active == 0 and all(type(v) in _PLAIN for v in args) and not kwargs:
+        return False
+    return has_torch_function(given_values(args, kwargs))
+
+
+def _run(op: Op, bound: tuple[Any, ...]) -> Any:
+    try:
+        return op.call(_with_positions(op, bound))
+    except Exception as error:
+        from ._dispatch.unforeseen import told_again
+
+        told = told_again(error, op.qualified(), [a.name for a in op.schema.args], bound)
+        if told is None:
+            raise
+    raise told
 
 
 class OpOverload:
@@ -111,10 +135,12 @@ class OpOverload:
         self._schema = FunctionSchema(packet._qualified_op_name, overload, op.schema)
 
     def __call__(self, /, *args: Any, **kwargs: Any) -> Any:
+        if _overridden(args, kwargs):
+            return ask(self, args, kwargs)
         bound = _bound(self._op, args, kwargs)
         if bound is None:
             raise refusal(self, args, kwargs)
-        return self._op.call(_with_positions(self._op, bound))
+        return _run(self._op, bound)
 
     @property
     def overloadpacket(self) -> OpOverloadPacket:
@@ -206,11 +232,13 @@ class OpOverloadPacket:
         return ["" if name == "default" else name for name in self._ops]
 
     def __call__(self, /, *args: Any, **kwargs: Any) -> Any:
+        if _overridden(args, kwargs):
+            return ask(self, args, kwargs)
         for op in self._ops.values():
             if not op.is_out or "out" in kwargs:
                 bound = _bound(op, args, kwargs)
                 if bound is not None:
-                    return op.call(_with_positions(op, bound))
+                    return _run(op, bound)
         if len(self._ops) == 1:
             raise refusal(getattr(self, next(iter(self._ops))), args, kwargs)
         shown = "\n".join(f"  {getattr(self, name)._schema}" for name in self._ops)

@@ -28,12 +28,22 @@ _LISTS = {"Tensor": _TENSORS, "int": _INTS}
 _TYPES: dict[str, type] = {"ScalarType": dtype, "Device": device, "Layout": layout, "MemoryFormat": memory_format}
 
 
-def _misfit(fn: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> TypeError | None:
-    """PyTorch's words for a call of `fn` that fits no signature; None if it fits one."""
-    from .._dispatch.complaint import misfit
-
+def _retold(fn: Any, args: tuple[Any, ...], kwargs: dict[str, Any], error: BaseException) -> Exception | None:
+    """What to say of a call of `fn` that failed, if not what `error` says: PyTorch's words where it fits no signature,
+    and ours where Python complained of our own code."""
     overloads = fn.__overloads__
-    return misfit(overloads.name, overloads.ops, overloads.method, args[overloads.method :], kwargs)
+    if isinstance(error, TypeError):
+        if overloads.method and not args and not kwargs:
+            return TypeError(f"unbound method TensorBase.{overloads.name}() needs an argument")
+        from .._dispatch.complaint import misfit
+
+        refusal = misfit(overloads.name, overloads.ops, overloads.method, args[overloads.method :], kwargs)
+        if refusal is not None:
+            return refusal
+    from .._dispatch.unforeseen import told_again
+
+    names = [a.name for a in overloads.ops[0].schema.args[: len(args)]]
+    return told_again(error, overloads.name, [*names, *kwargs], (*args, *kwargs.values()))
 
 
 _native.define_functions(
@@ -43,7 +53,7 @@ _native.define_functions(
     frozenset((*_ALIASES, "self", "input", "requires_grad")),
     # Who overrides calls sees them as they were written, which only a function in Python can tell.
     int(PYTHON | FUNCTION_MODE | NO_TORCH_FUNCTION | (PYTHON << 32)),
-    _misfit,
+    _retold,
 )
 
 for _cls in _TYPES.values():

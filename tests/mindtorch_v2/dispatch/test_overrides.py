@@ -488,3 +488,34 @@ def test_a_public_function_is_a_function_to_those_who_look_at_it() -> None:
     assert "def relu(" in inspect.getsource(NNF.relu) and weakref.ref(NNF.relu)() is NNF.relu
     with pytest.raises((TypeError, AttributeError)):
         Layer().act()  # bound, as functions are: there is no tensor among its arguments
+
+
+def test_operators_called_by_their_schema_are_shown_themselves() -> None:
+    x = torch.ones(2).as_subclass(Logging)
+    aten = torch.ops.aten
+    calls = [
+        (aten.sin.default, (x,), {}),
+        (aten.sin, (x,), {}),
+        (aten.sin.out, (torch.ones(2),), {"out": x}),
+        (aten.cat, ([x, x],), {}),
+        (aten.sum.dim_IntList, (), {"self": x, "dim": [0]}),
+    ]
+    for function, args, kwargs in calls:
+        Logging.log.clear()
+        result = function(*args, **kwargs)
+        assert isinstance(result, Logging)
+        assert len(Logging.log) == 1 and Logging.log[0] is function
+
+
+def test_modes_are_shown_operators_called_by_their_schema() -> None:
+    seen: list[Any] = []
+
+    class Seeing(overrides.TorchFunctionMode):  # type: ignore[misc]
+        def __torch_function__(self, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
+            seen.append(func)
+            return func(*args, **(kwargs or {}))
+
+    with Seeing():
+        torch.ops.aten.zeros.default([2])
+        torch.ops.aten.zeros([2])
+    assert seen == [torch.ops.aten.zeros.default, torch.ops.aten.zeros]

@@ -13,7 +13,7 @@ import time
 from pathlib import Path
 from typing import NamedTuple
 
-from ._judge import Finding, Outcome, agrees, difference, plain_name, reason
+from ._judge import CAUGHT, Finding, Outcome, agrees, difference, plain_name, reason
 from ._worker import read_running
 
 START_SECONDS = 600.0  # a loaded machine takes its time to import everything
@@ -135,6 +135,7 @@ class Fuzzer:
     def __init__(self, settings: Settings, present: bool, compare: bool) -> None:
         self.settings, self.present, self.compare = settings, present, compare
         self.findings: dict[tuple[str, str], list[Finding]] = {}
+        self.caught: dict[tuple[str, str], list[Finding]] = {}
         self.excused: set[tuple[str, str]] = set()
         self.differences: dict[tuple[str, str], list[str]] = {}
         self.hung: dict[str, int] = {}
@@ -198,7 +199,9 @@ class Fuzzer:
             if verdict is None:
                 continue
             finding = Finding(item[0], item[1], verdict[0], outcome, item[2], verdict[1])
-            if finding.key in self.findings:
+            if verdict[0] == CAUGHT:
+                self.caught.setdefault((plain_name(item[1]), outcome.where.rpartition(" @ ")[2]), []).append(finding)
+            elif finding.key in self.findings:
                 self.findings[finding.key].append(finding)
             elif finding.key not in self.excused and finding.key not in [pair[0].key for pair in doubtful]:
                 doubtful.append((finding, item))
@@ -249,7 +252,9 @@ class Fuzzer:
 
     def report(self) -> str:
         lines: list[str] = []
-        for (about, _), found in sorted(self.findings.items(), key=lambda pair: pair[1][0].reason):
+        # What was caught stands last: it is no finding, but shows where a rule lacks a check.
+        listed = sorted(self.findings.items(), key=lambda pair: pair[1][0].reason)
+        for (about, _), found in [*listed, *sorted(self.caught.items())]:
             first = min(found, key=lambda finding: len(finding.program))
             lines.append(f"{about}: {first.reason} ({len(found)} times; seed {first.seed})")
             lines += [f"    {line}" for line in first.program.split("\n")]
@@ -257,7 +262,10 @@ class Fuzzer:
             lines += [f"  at {first.outcome.where}"] if first.outcome.where else []
         for (how, about), texts in sorted(self.differences.items()):
             lines += [f"{how}: {about} ({len(texts)} times)", min(texts, key=len)]
-        lines.append(f"{self.programs} programs, {len(self.findings)} findings, {len(self.differences)} differences")
+        lines.append(
+            f"{self.programs} programs, {len(self.findings)} findings, {len(self.differences)} differences, "
+            f"{len(self.caught)} caught"
+        )
         return "\n".join(lines)
 
 
