@@ -33,7 +33,7 @@ def _retold(fn: Any, args: tuple[Any, ...], kwargs: dict[str, Any], error: BaseE
     and ours where Python complained of our own code."""
     overloads = fn.__overloads__
     if isinstance(error, TypeError):
-        if overloads.method and not args and not kwargs:
+        if overloads.method and not args:
             return TypeError(f"unbound method TensorBase.{overloads.name}() needs an argument")
         from .._dispatch.complaint import misfit
 
