@@ -165,6 +165,9 @@ _LISTED = {
                     "_validate_compressed_sparse_indices- _cufft_get_plan_cache_size- "
                     "_cufft_get_plan_cache_max_size- _cufft_set_plan_cache_max_size- _cufft_clear_plan_cache- "
                     "_propagate_xla_data- _use_cudnn_rnn_flatten_weight-",
+    "inner_forward": "_cdist_forward= _pdist_forward= log_sigmoid_forward= log_sigmoid_backward= "
+                     "unique_consecutive= unique_dim_consecutive= _embedding_bag_dense_backward= "
+                     "_embedding_bag_per_sample_weights_backward=",
     "probes": "_foobar- _test_serialization_subcmul- _test_functorch_fallback- "
               "_test_parallel_materialize- _test_check_tensor- _test_optional_filled_intlist= "
               "_test_optional_intlist= _test_optional_floatlist= _test_ambiguous_defaults= "

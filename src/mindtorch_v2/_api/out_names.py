@@ -10,8 +10,9 @@ from __future__ import annotations
 _USUAL = """
 __lshift__.Scalar __lshift__.Tensor __rshift__.Scalar __rshift__.Tensor _adaptive_avg_pool2d
 _adaptive_avg_pool2d_backward _adaptive_avg_pool3d _adaptive_avg_pool3d_backward _add_relu.Scalar _aminmax
-_aminmax.dim _convert_indices_from_coo_to_csr _convert_indices_from_csr_to_coo _convolution _ctc_loss _ctc_loss.Tensor
-_dirichlet_grad _embedding_bag _embedding_bag_forward_only _euclidean_dist _fake_quantize_learnable_per_channel_affine
+_aminmax.dim _cdist_forward _convert_indices_from_coo_to_csr _convert_indices_from_csr_to_coo _convolution _ctc_loss
+_ctc_loss.Tensor _dirichlet_grad _embedding_bag _embedding_bag_dense_backward _embedding_bag_forward_only
+_embedding_bag_per_sample_weights_backward _euclidean_dist _fake_quantize_learnable_per_channel_affine
 _fake_quantize_learnable_per_tensor_affine _fake_quantize_per_tensor_affine_cachemask_tensor_qparams _fft_c2c _fft_c2r
 _fft_r2c _foobar _foreach_abs _foreach_acos _foreach_add.List _foreach_add.Scalar _foreach_add.ScalarList
 _foreach_add.Tensor _foreach_addcdiv.Scalar _foreach_addcdiv.ScalarList _foreach_addcdiv.Tensor
@@ -29,10 +30,10 @@ _foreach_sub.List _foreach_sub.Scalar _foreach_sub.ScalarList _foreach_tan _fore
 _fw_primal_copy _grid_sampler_2d_cpu_fallback _histogramdd_bin_edges _histogramdd_from_bin_cts
 _histogramdd_from_bin_tensors _indices_copy _log_softmax_backward_data _logcumsumexp _make_dual_copy _masked_softmax
 _masked_softmax_backward _native_batch_norm_legit_no_training _native_multi_head_attention
-_new_zeros_with_same_feature_meta _pack_padded_sequence _pin_memory _reshape_alias_copy _sample_dirichlet _scaled_mm
-_scaled_mm_v2 _sparse_addmm _sparse_broadcast_to_copy _sparse_csr_prod.dim_dtype _sparse_csr_sum.dim_dtype
-_sparse_log_softmax_backward_data _sparse_softmax_backward_data _sparse_sparse_matmul _sparse_sum.dim _stack
-_standard_gamma _standard_gamma_grad _test_autograd_multiple_dispatch.fullcoverage
+_new_zeros_with_same_feature_meta _pack_padded_sequence _pdist_forward _pin_memory _reshape_alias_copy
+_sample_dirichlet _scaled_mm _scaled_mm_v2 _sparse_addmm _sparse_broadcast_to_copy _sparse_csr_prod.dim_dtype
+_sparse_csr_sum.dim_dtype _sparse_log_softmax_backward_data _sparse_softmax_backward_data _sparse_sparse_matmul
+_sparse_sum.dim _stack _standard_gamma _standard_gamma_grad _test_autograd_multiple_dispatch.fullcoverage
 _test_autograd_multiple_dispatch_view_copy _test_functorch_fallback _test_optional_filled_intlist
 _test_optional_floatlist _test_optional_intlist _test_warn_in_autograd _thnn_fused_gru_cell
 _thnn_fused_gru_cell_backward _thnn_fused_lstm_cell _thnn_fused_lstm_cell_backward_impl _to_dense
@@ -75,8 +76,9 @@ special_shifted_chebyshev_polynomial_v.n_scalar special_shifted_chebyshev_polyno
 special_shifted_chebyshev_polynomial_w.n_scalar special_shifted_chebyshev_polynomial_w.x_scalar
 special_xlog1py.other_scalar special_xlog1py.self_scalar special_xlogy.other_scalar special_xlogy.self_scalar
 special_zeta.other_scalar special_zeta.self_scalar split_copy.Tensor std_mean.correction sub.Scalar thnn_conv2d trace
-transpose_copy.int unbind_copy.int unfold_backward unique_dim unsafe_split.Tensor unsafe_split_with_sizes
-upsample_bilinear2d.vec upsample_nearest2d.vec values_copy var_mean.correction where.self zero
+transpose_copy.int unbind_copy.int unfold_backward unique_consecutive unique_dim unique_dim_consecutive
+unsafe_split.Tensor unsafe_split_with_sizes upsample_bilinear2d.vec upsample_nearest2d.vec values_copy
+var_mean.correction where.self zero
 """
 
 # By the name of the overload and of its results (none: the usual ones).
@@ -101,8 +103,9 @@ _NAMED: dict[tuple[str, str], str] = {
         "_upsample_nearest_exact1d_backward _upsample_nearest_exact2d_backward _upsample_nearest_exact3d_backward "
         "adaptive_max_pool2d_backward adaptive_max_pool3d_backward avg_pool2d_backward avg_pool3d_backward "
         "binary_cross_entropy_backward elu_backward gelu_backward glu_backward hardshrink_backward "
-        "hardsigmoid_backward hardtanh_backward leaky_relu_backward max_pool2d_with_indices_backward "
-        "max_pool3d_with_indices_backward mse_loss_backward nll_loss2d_backward nll_loss_backward "
+        "hardsigmoid_backward hardtanh_backward leaky_relu_backward log_sigmoid_backward "
+        "max_pool2d_with_indices_backward max_pool3d_with_indices_backward mse_loss_backward nll_loss2d_backward "
+        "nll_loss_backward "
         "reflection_pad1d_backward reflection_pad2d_backward reflection_pad3d_backward replication_pad1d_backward "
         "replication_pad2d_backward replication_pad3d_backward sigmoid_backward silu_backward smooth_l1_loss_backward "
         "softplus_backward softshrink_backward tanh_backward threshold_backward upsample_bicubic2d_backward "
@@ -118,6 +121,7 @@ _NAMED: dict[tuple[str, str], str] = {
     ("out_mode", ""): "div.Tensor_mode divide.Tensor_mode",
     ("out_rcond_tensor", ""): "linalg_pinv.rcond_tensor",
     ("out_tol_tensor", ""): "linalg_matrix_rank.tol_tensor",
+    ("output", "output buffer"): "log_sigmoid_forward",
     ("output", "output indices"): "fractional_max_pool2d fractional_max_pool3d",
     ("output", "output total_weight"): "nll_loss2d_forward nll_loss_forward",
     ("result", "result LU pivots"): "_linalg_det",

@@ -152,6 +152,13 @@ def TO_SPARSE(self: Any, layout: Any, block: Any, dense_dim: Any, sparse_dim: An
     return between(self, layout, block, name)
 
 
+@row("_to_sparse.sparse_dim(Tensor self, int sparse_dim) -> Tensor", grad={"self": _to_sparse_grad})
+def TO_SPARSE_OF_DIM(self: Any, sparse_dim: int) -> Any:
+    # Below autograd: this row records the call.
+    with torch.no_grad():
+        return TO_SPARSE.call((self, None, None, None, sparse_dim))
+
+
 def to_dense(t: Any, dtype: Any = None, masked_grad: Any = None) -> Any:
     """`Tensor.to_dense`"""
     if not is_sparse(t):

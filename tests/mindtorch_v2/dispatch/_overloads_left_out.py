@@ -52,9 +52,7 @@ _LISTED = {
     "derivatives: formulas of rows compute them": """
         _backward _batch_norm_impl_index_backward _cdist_backward _cdist_backward.out _convolution_double_backward
         _ctc_loss_backward _ctc_loss_backward.Tensor _ctc_loss_backward.out _embedding_bag_backward
-        _embedding_bag_dense_backward _embedding_bag_dense_backward.out _embedding_bag_per_sample_weights_backward
-        _embedding_bag_per_sample_weights_backward.out _fused_rms_norm_backward
-        _grid_sampler_2d_cpu_fallback_backward _pdist_backward _pdist_backward.out
+        _fused_rms_norm_backward _grid_sampler_2d_cpu_fallback_backward _pdist_backward _pdist_backward.out
         _scaled_dot_product_flash_attention_for_cpu_backward _segment_reduce_backward _segment_reduce_backward.out
         _slow_conv2d_backward.grad_input _slow_conv2d_backward.output_mask _slow_conv2d_backward.output_mask_out
         _thnn_differentiable_gru_cell_backward _thnn_differentiable_lstm_cell_backward
@@ -65,10 +63,9 @@ _LISTED = {
         fractional_max_pool3d_backward.grad_input gather_backward glu_backward_jvp glu_backward_jvp.out glu_jvp
         glu_jvp.out grid_sampler_2d_backward grid_sampler_2d_backward.out grid_sampler_3d_backward
         grid_sampler_3d_backward.out index_select_backward infinitely_differentiable_gelu_backward linear_backward
-        linear_backward.out log_sigmoid_backward log_sigmoid_backward.grad_input logit_backward
-        logit_backward.grad_input masked_scatter_backward masked_select_backward matmul_backward matmul_backward.out
-        matrix_exp_backward max_pool2d_backward max_pool2d_backward.out multi_margin_loss_backward
-        multi_margin_loss_backward.grad_input multilabel_margin_loss_backward
+        linear_backward.out logit_backward logit_backward.grad_input masked_scatter_backward masked_select_backward
+        matmul_backward matmul_backward.out matrix_exp_backward max_pool2d_backward max_pool2d_backward.out
+        multi_margin_loss_backward multi_margin_loss_backward.grad_input multilabel_margin_loss_backward
         multilabel_margin_loss_backward.grad_input rrelu_with_noise_backward rrelu_with_noise_backward.out
         soft_margin_loss_backward soft_margin_loss_backward.grad_input to_dense_backward trace_backward
     """,
@@ -91,15 +88,14 @@ _LISTED = {
     "functional forms of operators that write, and parts of functions that are written otherwise": """
         _amp_foreach_non_finite_check_and_unscale _amp_foreach_non_finite_check_and_unscale.out _amp_update_scale
         _amp_update_scale.out _batch_norm_no_update _batch_norm_no_update.out _batch_norm_with_update.out
-        _batch_norm_with_update_functional _cdist_forward _cdist_forward.out _foreach_copy _foreach_copy.out
-        _foreach_zero _foreach_zero.out _fused_adagrad _fused_adagrad.out _fused_adagrad.tensor_lr
-        _fused_adagrad.tensor_lr_out _fused_adam _fused_adam.out _fused_adam.tensor_lr _fused_adam.tensor_lr_out
-        _fused_adamw _fused_adamw.out _fused_adamw.tensor_lr _fused_adamw.tensor_lr_out
-        _fused_moving_avg_obs_fq_helper.out _fused_moving_avg_obs_fq_helper_functional _fused_sgd _fused_sgd.out
-        _fused_sgd.tensor_lr _fused_sgd.tensor_lr_out _index_put_impl _index_put_impl.out
-        _native_batch_norm_legit_functional _pdist_forward _pdist_forward.out _reshape_copy _slow_conv2d_forward
-        _slow_conv2d_forward.output _sobol_engine_draw _sobol_engine_ff_ _sobol_engine_initialize_state_
-        _sobol_engine_scramble_ log_sigmoid_forward log_sigmoid_forward.output multilabel_margin_loss_forward
+        _batch_norm_with_update_functional _foreach_copy _foreach_copy.out _foreach_zero _foreach_zero.out
+        _fused_adagrad _fused_adagrad.out _fused_adagrad.tensor_lr _fused_adagrad.tensor_lr_out _fused_adam
+        _fused_adam.out _fused_adam.tensor_lr _fused_adam.tensor_lr_out _fused_adamw _fused_adamw.out
+        _fused_adamw.tensor_lr _fused_adamw.tensor_lr_out _fused_moving_avg_obs_fq_helper.out
+        _fused_moving_avg_obs_fq_helper_functional _fused_sgd _fused_sgd.out _fused_sgd.tensor_lr
+        _fused_sgd.tensor_lr_out _index_put_impl _index_put_impl.out _native_batch_norm_legit_functional
+        _reshape_copy _slow_conv2d_forward _slow_conv2d_forward.output _sobol_engine_draw _sobol_engine_ff_
+        _sobol_engine_initialize_state_ _sobol_engine_scramble_ multilabel_margin_loss_forward
         multilabel_margin_loss_forward.output resize resize.out resize_as resize_as.out resize_as_
         rrelu_with_noise_functional set set.out set.source_Storage set.source_Storage_out
         set.source_Storage_storage_offset set.source_Storage_storage_offset_out set.source_Tensor
@@ -118,7 +114,7 @@ _LISTED = {
         nonzero_numpy norm.ScalarOpt_dim norm.ScalarOpt_dim_dtype norm.ScalarOpt_dtype pin_memory polygamma_
         record_stream set_.source_Storage set_.source_Storage_storage_offset set_data split.sizes stft stft.center
         sym_constrain_range sym_constrain_range_for_size sym_is_contiguous to.device to.dtype to.other to_dense
-        unique_consecutive unique_dim_consecutive where where.Scalar
+        where where.Scalar
     """,
     "out= of operators whose functional form has other arguments here": """
         _cholesky_solve_helper.out _resize_output.out addmm.dtype_out all.all_out all.dims_out any.all_out
@@ -126,7 +122,6 @@ _LISTED = {
         count_nonzero.dim_IntList_out div.Scalar_mode_out div_.Scalar_mode divide_.Scalar_mode
         floor_divide.Scalar_out lift.out lift_fresh_copy.out linalg_pinv.atol_rtol_float_out mean.dtype_out
         mm.dtype_out norm.ScalarOpt_dtype_out norm.Scalar_out norm.dtype_out rrelu_with_noise.out
-        unique_consecutive.out unique_dim_consecutive.out
     """,
     "overloads of factories and of random functions: one row serves all forms": """
         arange.start arange.start_step bartlett_window bartlett_window.periodic bernoulli.float_out bernoulli.p
@@ -147,20 +142,20 @@ _LISTED = {
         _sparse_coo_tensor_with_dims_and_tensors.out _sparse_csc_tensor_unsafe _sparse_csr_tensor_unsafe
         _sparse_log_softmax.int _sparse_log_softmax.out _sparse_mask_projection.out _sparse_mm _sparse_mm.reduce
         _sparse_mm_reduce_impl_backward _sparse_softmax.int _sparse_softmax.out _sparse_sum_backward
-        _sparse_sum_backward.out _spdiags _spdiags.out _to_sparse.out _to_sparse.sparse_dim
-        _to_sparse.sparse_dim_out _to_sparse_bsc _to_sparse_bsc.out _to_sparse_bsr _to_sparse_bsr.out _to_sparse_csc
-        _to_sparse_csc.out _to_sparse_csr _to_sparse_csr.out _validate_sparse_bsc_tensor_args
-        _validate_sparse_bsr_tensor_args _validate_sparse_compressed_tensor_args _validate_sparse_coo_tensor_args
-        _validate_sparse_csc_tensor_args _validate_sparse_csr_tensor_args copy_sparse_to_sparse
-        copy_sparse_to_sparse.out copy_sparse_to_sparse_ embedding_sparse_backward hspmm.out resize_as_sparse
-        resize_as_sparse.out resize_as_sparse_ smm sparse_bsc_tensor.ccol_row_value
-        sparse_bsc_tensor.ccol_row_value_size sparse_bsr_tensor.crow_col_value sparse_bsr_tensor.crow_col_value_size
-        sparse_compressed_tensor.comp_plain_value sparse_compressed_tensor.comp_plain_value_size
-        sparse_coo_tensor.indices sparse_coo_tensor.indices_size sparse_coo_tensor.size sparse_coo_tensor.size_out
-        sparse_csc_tensor.ccol_row_value sparse_csc_tensor.ccol_row_value_size sparse_csr_tensor.crow_col_value
-        sparse_csr_tensor.crow_col_value_size sparse_mask.out sparse_resize sparse_resize.out sparse_resize_
-        sparse_resize_and_clear sparse_resize_and_clear.out sparse_resize_and_clear_ sparse_sampled_addmm.out
-        sspaddmm.out to_sparse to_sparse_bsc to_sparse_bsr to_sparse_csc to_sparse_csr
+        _sparse_sum_backward.out _spdiags _spdiags.out _to_sparse.out _to_sparse.sparse_dim_out _to_sparse_bsc
+        _to_sparse_bsc.out _to_sparse_bsr _to_sparse_bsr.out _to_sparse_csc _to_sparse_csc.out _to_sparse_csr
+        _to_sparse_csr.out _validate_sparse_bsc_tensor_args _validate_sparse_bsr_tensor_args
+        _validate_sparse_compressed_tensor_args _validate_sparse_coo_tensor_args _validate_sparse_csc_tensor_args
+        _validate_sparse_csr_tensor_args copy_sparse_to_sparse copy_sparse_to_sparse.out copy_sparse_to_sparse_
+        embedding_sparse_backward hspmm.out resize_as_sparse resize_as_sparse.out resize_as_sparse_ smm
+        sparse_bsc_tensor.ccol_row_value sparse_bsc_tensor.ccol_row_value_size sparse_bsr_tensor.crow_col_value
+        sparse_bsr_tensor.crow_col_value_size sparse_compressed_tensor.comp_plain_value
+        sparse_compressed_tensor.comp_plain_value_size sparse_coo_tensor.indices sparse_coo_tensor.indices_size
+        sparse_coo_tensor.size sparse_coo_tensor.size_out sparse_csc_tensor.ccol_row_value
+        sparse_csc_tensor.ccol_row_value_size sparse_csr_tensor.crow_col_value sparse_csr_tensor.crow_col_value_size
+        sparse_mask.out sparse_resize sparse_resize.out sparse_resize_ sparse_resize_and_clear
+        sparse_resize_and_clear.out sparse_resize_and_clear_ sparse_sampled_addmm.out sspaddmm.out to_sparse
+        to_sparse_bsc to_sparse_bsr to_sparse_csc to_sparse_csr
     """,
 }
 LEFT_OUT: dict[str, str] = {name: reason for reason, names in _LISTED.items() for name in names.split()}

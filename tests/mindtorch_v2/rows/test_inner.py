@@ -124,6 +124,27 @@ torch.indices_copy(m)
 torch.row_indices_copy(m)
 torch._use_cudnn_rnn_flatten_weight()
 """
+_HALVES = """
+aten._cdist_forward(m, m[:2], 2.0, None)
+aten._cdist_forward(m, m[:2], 1.0, 2)
+aten._cdist_forward(m, m[:2], 1.0, 3)
+aten._pdist_forward(m, 1.0)
+aten._pdist_forward(m.t(), 1.0)
+aten.log_sigmoid_forward(m - 1)
+aten.log_sigmoid_forward.output(m, output=m.new_empty(0), buffer=m.new_empty(0))
+aten.log_sigmoid_backward(m, m - 1, (m - 1).abs().neg().exp())
+grad(aten._cdist_forward(r, m[:2], 3.0, None), r)
+aten.unique_consecutive(i.reshape(-1).sort()[0])
+aten.unique_consecutive(i, True, True)
+aten.unique_consecutive(i, False, False, 1)
+aten.unique_dim_consecutive(i, 0)
+aten._embedding_bag_dense_backward(m, i[0], i[0] * 0 + 2, i[0] * 0 + 1, i[0], 5, False, 0, None)
+aten._embedding_bag_dense_backward(m, i[0], i[0] * 0 + 2, i[0] * 0 + 3, i[0], 5, True, 1, None, 1)
+aten._embedding_bag_dense_backward(m, i[0], i[0] % 2, i[0], i.new_ones(3, 4), 5, False, 2, None)
+aten._embedding_bag_per_sample_weights_backward(m, a.reshape(6, 4), i[0], i[0], i[0] * 0 + 1, 0, 3)
+aten._embedding_bag_per_sample_weights_backward(m, a.reshape(6, 4), i[0], i[0], i[0] * 0 + 1, 1)
+aten._to_sparse.sparse_dim(m, 1).to_dense()
+"""
 _PROBES = """
 torch._foobar(m) is m
 torch._test_serialization_subcmul(m, m, 2)
@@ -161,7 +182,7 @@ torch._choose_qparams_per_tensor(m + 3, True)
 torch.fused_moving_avg_obs_fake_quant(m.float(), *map(torch.tensor, (1, 1, 0.0, 1.0, [1.0], [0])), 0.01, 0, 255, 0)
 torch.dequantize(m.half())
 """
-_BLOCKS = (_CASTS, _ASSERTIONS, _ARITHMETIC, _LAYERS, _PROBES, _FAKE)
+_BLOCKS = (_CASTS, _ASSERTIONS, _ARITHMETIC, _LAYERS, _HALVES, _PROBES, _FAKE)
 
 
 @mindtorch_only
