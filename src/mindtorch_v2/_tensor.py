@@ -752,36 +752,23 @@ def _to_host(t: Any) -> Any:
     return t.detach().cpu().clone()
 
 
-def _all_values(t: Any) -> Any:
-    from ._batching.values import all_of
+def _of_batches(name: str) -> Any:
+    """A function of `_batching.values`, which is loaded by the first call."""
 
-    return all_of(t)
+    def call(*args: Any) -> Any:
+        from ._batching import values
 
+        return getattr(values, name)(*args)
 
-def _at_levels_of(t: Any, like: Any) -> Any:
-    from ._batching.values import at_levels_of
-
-    return at_levels_of(t, like)
-
-
-def _many_like(t: Any, like: Any) -> Any:
-    from ._batching.values import many_like
-
-    return many_like(t, like)
-
-
-def _batched_truth(t: Any) -> bool:
-    from ._batching.values import truth_of
-
-    return truth_of(t)
+    return call
 
 
 HOOKS.tensor = Tensor
 _native.add_plain(Tensor)
-HOOKS.batched_truth = _batched_truth
-HOOKS.all_values = _all_values
-HOOKS.at_levels_of = _at_levels_of
-HOOKS.many_like = _many_like
+HOOKS.batched_truth = _of_batches("truth_of")
+HOOKS.all_values = _of_batches("all_of")
+HOOKS.at_levels_of = _of_batches("at_levels_of")
+HOOKS.many_like = _of_batches("many_like")
 HOOKS.zeros = _zeros
 HOOKS.dense_like = _dense_like
 HOOKS.grad_copy = _grad_copy
@@ -796,3 +783,12 @@ HOOKS.to_host = _to_host
 HOOKS.getitem = getitem
 HOOKS.setitem = setitem
 HOOKS.class_keys = _overrides.instance_keys
+
+
+def __getattr__(name: str) -> Any:
+    if name in ("_rebuild_from_type", "_rebuild_from_type_v2"):
+        # Where pickles of PyTorch's say these two are.
+        from . import _utils
+
+        return getattr(_utils, name)
+    raise AttributeError(f"module '{__name__}' has no attribute '{name}'")

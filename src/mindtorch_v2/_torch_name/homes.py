@@ -57,6 +57,7 @@ HOMES: dict[str, dict[str, str]] = {
     "_tags": {"Tag": "torch"},
     "_torch_dispatch": {"TorchDispatchMode": "torch.utils._python_dispatch"},
     "_typed_storage": {"TypedStorage": "torch.storage"},
+    "_utils": dict.fromkeys(("_rebuild_from_type", "_rebuild_from_type_v2"), "torch._tensor"),
     "distributions._composed": dict.fromkeys(
         ("CatTransform", "ComposeTransform", "IndependentTransform", "StackTransform", "Transform"),
         "torch.distributions.transforms",

@@ -178,3 +178,19 @@ def test_functorch_comes_with_the_name() -> None:
         "functorch.FunctionalModule is torch._functorch.make_functional.FunctionalModule, "
         "control_flow.cond is torch.cond]))"
     ) == [[0.0, 0.0], True, True]
+
+
+def test_pickles_of_subclasses_name_what_pytorch_reads() -> None:
+    done = python(
+        *("-m", "mindtorch_v2.torch", "-q", "-c"),
+        "import io, pickle, torch, zipfile\n"
+        "class Sub(torch.Tensor): pass\n"
+        "x = torch.ones(2).as_subclass(Sub); x.note = 3\n"
+        "f = io.BytesIO(); torch.save(x, f)\n"
+        "z = zipfile.ZipFile(f); data = z.read('archive/data.pkl')\n"
+        "print(b'ctorch._tensor\\n_rebuild_from_type_v2' in data)\n"
+        "f.seek(0)\n"
+        "with torch.serialization.safe_globals([Sub]): y = torch.load(f)\n"
+        "print(type(y).__name__, y.note, pickle.loads(pickle.dumps(x)).note)\n",
+    )
+    assert (done.stdout, done.stderr) == ("True\nSub 3 3\n", "")
