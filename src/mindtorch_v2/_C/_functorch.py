@@ -28,6 +28,8 @@ __all__ = [
     "maybe_current_level",
     "maybe_get_bdim",
     "maybe_get_level",
+    "reshape_dim_into",
+    "reshape_dim_outof",
 ]
 
 
@@ -122,3 +124,19 @@ def current_level() -> int:
 
 def get_dynamic_layer_stack_depth() -> int:
     return len(transforms())
+
+
+def reshape_dim_into(src: int, dst: int, x: Any) -> Any:
+    """The tensor with the dimension `src` made part of `dst`, which is counted without it."""
+    rank = x.dim()
+    moved = x.movedim(src, dst % (rank - 1))
+    dst %= rank - 1
+    return moved.reshape((*moved.shape[:dst], moved.shape[dst] * moved.shape[dst + 1], *moved.shape[dst + 2 :]))
+
+
+def reshape_dim_outof(src: int, size1: int, x: Any) -> Any:
+    """The tensor with a dimension split in two, the first of size `size1`."""
+    src %= x.dim()
+    if x.shape[src] % size1 != 0:
+        raise RuntimeError(f"reshape_dim_outof: {x.shape[src]} elements cannot be split in {size1}")
+    return x.reshape((*x.shape[:src], size1, x.shape[src] // size1, *x.shape[src + 1 :]))

@@ -107,3 +107,11 @@ def optimize(backend: Any = "inductor", *, nopython: bool = False, dynamic: bool
 def optimize_assert(backend: Any = "inductor", **options: Any) -> Any:
     """A decorator: `torch.compile(fullgraph=True)` with that backend."""
     return optimize(backend, nopython=True, **options)
+
+
+def __getattr__(name: str) -> Any:
+    if name == "utils":
+        from importlib import import_module
+
+        return import_module(".utils", __name__)
+    raise AttributeError(f"module '{__name__}' has no attribute '{name}'")

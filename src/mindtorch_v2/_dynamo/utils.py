@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+import sys
 from collections import Counter, defaultdict
+from collections.abc import Iterator
+from contextlib import contextmanager
 from typing import Any
 
 from .._guards import detect_fake_mode as detect_fake_mode
@@ -15,3 +18,13 @@ counters: defaultdict[str, Counter[str]] = defaultdict(Counter)
 def is_compile_supported(device_type: Any) -> bool:
     """False: there is no compiler for any device."""
     return False
+
+
+@contextmanager
+def disable_cache_limit() -> Iterator[None]:
+    """A function may be compiled as often as it is called differently."""
+    from . import config
+
+    settings: Any = config
+    with settings.patch(recompile_limit=sys.maxsize, accumulated_recompile_limit=sys.maxsize):
+        yield

@@ -116,3 +116,51 @@ def combine_state_for_ensemble(models: Sequence[Module]) -> tuple[FunctionalModu
     made = [make_functional_with_buffers(model) for model in models]
     stacked = [tuple(torch.stack(same).detach() for same in zip(*(m[i] for m in made))) for i in (1, 2)]
     return made[0][0], stacked[0], stacked[1]
+
+
+def make_functional_deprecated_v1(model: Module) -> tuple[Any, Any, tuple[str, ...]]:
+    """The parameters of a module, the function of them and of a tuple of arguments, and their names."""
+    if list(model.buffers()):
+        raise RuntimeError(
+            "make_functional_deprecated_v1(model): `model` has buffers. Please use "
+            "make_functional_with_buffers_deprecated_v1(model) instead."
+        )
+    function, params = make_functional(model)
+    return params, lambda weights, data: function(weights, *data), function.param_names
+
+
+def make_functional_with_buffers_deprecated_v1(model: Module) -> tuple[Any, Any, Any, tuple[str, ...], tuple[str, ...]]:
+    """The parameters and buffers of a module, the function of both and of a tuple of arguments, and their names."""
+    function, params, buffers = make_functional_with_buffers(model)
+
+    def fun(weights: Any, given: Any, data: Any) -> Any:
+        return function(weights, given, *data)
+
+    return params, buffers, fun, function.param_names, function.buffer_names
+
+
+def _several(made: Any, states: int, model_class: Any, ensemble_shape: tuple[int, ...], device: Any) -> Any:
+    def build(*args: Any, **kwargs: Any) -> Any:
+        if len(ensemble_shape) >= 2:
+            raise ValueError("NYI: ensemble_shape with more than 1 element")
+        if not ensemble_shape:
+            return made(model_class(*args, **kwargs).to(device))
+        (count,) = ensemble_shape
+        if count <= 0:
+            raise ValueError(f"num_models {count} should be > 0")
+        every = [made(model_class(*args, **kwargs).to(device)) for _ in range(count)]
+        stacked = [tuple(torch.stack(same).detach() for same in zip(*(m[i] for m in every))) for i in range(states)]
+        return (*stacked, *every[0][states:])
+
+    return build
+
+
+def functional_init(model_class: Any, ensemble_shape: tuple[int, ...] = (), device: Any = "cpu") -> Any:
+    """A function of a class's arguments that gives parameters, a function of them and their names: of one module, or
+    of several with the parameters stacked."""
+    return _several(make_functional_deprecated_v1, 1, model_class, ensemble_shape, device)
+
+
+def functional_init_with_buffers(model_class: Any, ensemble_shape: tuple[int, ...] = (), device: Any = "cpu") -> Any:
+    """The same with buffers."""
+    return _several(make_functional_with_buffers_deprecated_v1, 2, model_class, ensemble_shape, device)

@@ -120,3 +120,41 @@ def test_refusals() -> None:
         made.combine_state_for_ensemble([torch.nn.ReLU(), torch.nn.ReLU().eval()])
     with pytest.raises(RuntimeError, match="same class"):
         made.combine_state_for_ensemble([torch.nn.ReLU(), torch.nn.Tanh()])
+
+
+@pytest.mark.oracle
+@pytest.mark.parametrize("src", range(-3, 3))
+def test_dimensions_into_others_and_out_of_them(src: int) -> None:
+    def told(library: Any) -> Any:
+        inside = importlib.import_module(f"{library.__name__}._C._functorch")
+        x = library.arange(24).reshape(2, 3, 4)
+        split = inside.reshape_dim_outof(src, x.shape[src], x)
+        return [inside.reshape_dim_into(src, dst, x).tolist() for dst in range(-2, 2)], split.tolist()
+
+    assert told(torch) == told(_oracle.load())
+
+
+@pytest.mark.oracle
+def test_vmap_with_results_as_they_lie() -> None:
+    def told(library: Any) -> Any:
+        restore_vmap = importlib.import_module(f"{library.__name__}._functorch.vmap").restore_vmap
+        x = library.arange(12.0).reshape(3, 4)
+        out, dims = restore_vmap(lambda a, b: (a.sum(), b, {"c": a + b}), (1, None), 4, "error")(x, library.ones(3))
+        return [t.tolist() for t in (out[0], out[1], out[2]["c"])], dims
+
+    assert told(torch) == told(_oracle.load())
+
+
+def test_functions_of_classes_of_modules() -> None:
+    old = importlib.import_module(f"{torch.__name__}._functorch.make_functional")
+    weights, function, names = old.functional_init(torch.nn.Linear, (3,))(2, 4)
+    assert [tuple(w.shape) for w in weights] == [(3, 4, 2), (3, 4)] and names == ("weight", "bias")
+    one = tuple(w[0] for w in weights)
+    assert function(one, (torch.ones(2),)).shape == (4,)
+    weights, buffers, function, names, of_buffers = old.functional_init_with_buffers(torch.nn.BatchNorm1d)(2)
+    assert of_buffers == ("running_mean", "running_var", "num_batches_tracked")
+    assert function(weights, buffers, (torch.ones(3, 2),)).shape == (3, 2)
+    with pytest.raises(RuntimeError, match="has buffers"):
+        old.functional_init(torch.nn.BatchNorm1d)(2)
+    with pytest.raises(ValueError, match="should be > 0"):
+        old.functional_init(torch.nn.Linear, (0,))(2, 4)
