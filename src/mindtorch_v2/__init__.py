@@ -172,6 +172,7 @@ _LAZY = {
     "_disable_dynamo": "_compile",
     "Future": "futures",
     "ScriptFunction": "jit",
+    "ScriptMethod": "jit",
     "ScriptModule": "jit",
     "vmap": "func",
     "SymInt": "_symbolic_types",

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import warnings
 import weakref
 from enum import Enum
 from typing import Any
 
-from ._dispatch.keys import CONJUGATE, NEGATIVE, PYTHON
-from ._dispatch.state import NO_TORCH_FUNCTION, modes, set_modes
+from ._dispatch.keys import CONJUGATE, FORWARD, NEGATIVE, PYTHON
+from ._dispatch.state import LOCAL, NO_TORCH_FUNCTION, modes, set_modes
+from ._ops.determinism import STATE as DETERMINISM
 from ._ops.rules.pointwise import broadcast_shapes
 from ._size import Size
 from ._tensor_base import TensorBase
@@ -176,4 +178,88 @@ def _select_conv_backend(
 
 def _nnpack_available() -> bool:
     """Whether NNPACK, a library for convolutions, is there."""
+    return False
+
+
+# -- objects of a thread ----------------------------------------------------------------------------------------------
+def _stashed() -> dict[str, Any]:
+    kept: dict[str, Any] | None = getattr(LOCAL, "stashed", None)
+    if kept is None:
+        kept = LOCAL.stashed = {}
+    return kept
+
+
+def _stash_obj_in_tls(key: str, arg: Any) -> None:
+    """Keep an object for this thread, and for the backward passes it runs."""
+    _stashed()[key] = arg
+
+
+def _get_obj_in_tls(key: str) -> Any:
+    """What was kept under a name."""
+    if not _is_key_in_tls(key):
+        raise RuntimeError("TLS does not contain key")
+    return _stashed()[key]
+
+
+def _is_key_in_tls(key: str) -> bool:
+    """Whether something is kept under a name."""
+    return key in _stashed()
+
+
+# -- settings and warnings --------------------------------------------------------------------------------------------
+def _get_deterministic_fill_uninitialized_memory() -> bool:
+    """`torch.utils.deterministic.fill_uninitialized_memory`"""
+    return DETERMINISM.fill
+
+
+def _set_deterministic_fill_uninitialized_memory(mode: bool) -> None:
+    if not isinstance(mode, bool):
+        raise RuntimeError(f"expected a bool, but got {type(mode).__name__}")
+    DETERMINISM.fill = mode
+
+
+def _warn() -> None:
+    """For tests of warnings."""
+    warnings.warn("Test message for TORCH_WARN", UserWarning, stacklevel=2)
+
+
+def _warn_deprecation() -> None:
+    """For tests of warnings."""
+    warnings.warn("Test message for TORCH_WARN_DEPRECATION", DeprecationWarning, stacklevel=2)
+
+
+def _set_fwd_grad_enabled(enabled: bool) -> None:
+    """Whether operators of this thread compute tangents."""
+    hidden = int(FORWARD) << 32
+    set_modes(modes() & ~hidden if enabled else modes() | hidden)
+
+
+def _set_grad_enabled(enabled: bool) -> None:
+    """Whether operators of this thread are recorded."""
+    from .autograd.grad_mode import set_grad_enabled
+
+    set_grad_enabled(enabled)
+
+
+def _is_torch_function_all_disabled() -> bool:
+    """Whether neither subclasses nor modes are asked about functions in this thread."""
+    from ._function_state import _get_torch_function_state, _TorchFunctionState
+
+    return bool(_get_torch_function_state() == _TorchFunctionState.ALL_DISABLED)
+
+
+# -- addresses --------------------------------------------------------------------------------------------------------
+def _data_address(tensor: TensorBase) -> int:
+    """Where the storage of a tensor begins."""
+    storage: Any = tensor
+    return int(storage.untyped_storage().data_ptr())
+
+
+def _storage_address(tensor: TensorBase) -> int:
+    """A number of the tensor's storage object."""
+    return id(tensor._storage)
+
+
+def _is_cow_tensor(tensor: TensorBase) -> bool:
+    """Whether the memory is copied by the first write. A lazy clone is copied at once here, so that none is."""
     return False

@@ -1,7 +1,7 @@
 """`torch._C.DispatchKey` and `DispatchKeySet`: names and numbers of PyTorch's dispatch keys, for code that names them.
 
 Invariant: these name keys of PyTorch's dispatcher; the one here has bits of its own (`_dispatch.keys`), so that a set
-of these says nothing of a tensor. `torch.library` takes the names.
+of these says nothing of a tensor. `torch.library` takes the names; a guard hides those that have a bit.
 """
 
 from __future__ import annotations
@@ -9,6 +9,8 @@ from __future__ import annotations
 from collections.abc import Iterable
 from typing import Any
 
+from ._dispatch.keys import AUTOCASTS, AUTOGRAD, FUNCTIONALIZE, TORCH_DISPATCH
+from ._dispatch.state import BELOW_AUTOGRAD, exclude, modes, set_modes
 from ._numbered import Numbered
 
 _BACKENDS = "CPU CUDA HIP XLA MPS IPU XPU HPU VE Lazy MTIA MAIA PrivateUse1 PrivateUse2 PrivateUse3 Meta".split()
@@ -117,13 +119,48 @@ class DispatchKeySet:
         return f"DispatchKeySet({', '.join(k.name for k in sorted(self._keys))})"
 
 
+# Keys of PyTorch's dispatcher that have a bit here; what such a key stands for is hidden with the bit.
+_BITS: dict[str, int] = {
+    "Python": TORCH_DISPATCH,
+    "PythonTLSSnapshot": TORCH_DISPATCH,
+    "Functionalize": FUNCTIONALIZE,
+    "ADInplaceOrView": AUTOGRAD,
+    "Autograd": AUTOGRAD,
+    **{name: AUTOGRAD for name in _NUMBERS if name.startswith("Autograd")},
+    **{name: AUTOCASTS for name in _NUMBERS if name.startswith("Autocast")},
+}
+
+
+def _dispatch_tls_local_exclude_set() -> DispatchKeySet:
+    """The keys that are hidden in this thread, as far as they have a bit here. `no_grad` hides none in PyTorch."""
+    hidden = modes() >> 32
+    if not modes() & BELOW_AUTOGRAD:
+        hidden &= ~AUTOGRAD
+    return DispatchKeySet._of(DispatchKey[name] for name, bit in _BITS.items() if hidden & bit)
+
+
 class ExcludeDispatchKeyGuard:
-    """Hides keys of PyTorch's dispatcher, which is not here: making one says so."""
+    """Hides keys from where it is made, or entered, until it is left."""
 
     __module__ = "torch"
 
     def __init__(self, keys: DispatchKeySet) -> None:
-        raise NotImplementedError(
-            "ExcludeDispatchKeyGuard: this dispatcher has no such keys; torch._C._AutoDispatchBelowAutograd and "
-            "torch.no_grad switch recording off"
-        )
+        self._bits = 0
+        for key in keys._keys:
+            if key.name not in _BITS:
+                raise NotImplementedError(f"ExcludeDispatchKeyGuard: there is no key {key.name} in this dispatcher")
+            self._bits |= _BITS[key.name]
+        self._before: int | None = None
+
+    def __enter__(self) -> None:
+        self._before = exclude(self._bits)
+        if self._bits & AUTOGRAD:
+            set_modes(modes() | BELOW_AUTOGRAD)
+
+    def __exit__(self, *exc: object) -> None:
+        if self._before is not None:
+            set_modes(self._before)
+        self._before = None
+
+
+_ExcludeDispatchKeyGuard = ExcludeDispatchKeyGuard

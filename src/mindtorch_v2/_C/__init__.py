@@ -74,7 +74,10 @@ _TOP = frozenset(
 _ELSEWHERE = {
     **dict.fromkeys(
         """_ConvBackend _EnableTorchFunction _VariableFunctions _WeakTensorRef _infer_size _is_alias_of
-        _select_conv_backend _set_conj _set_neg _storage_id""".split(),
+        _select_conv_backend _set_conj _set_neg _storage_id _stash_obj_in_tls _get_obj_in_tls _is_key_in_tls
+        _get_deterministic_fill_uninitialized_memory _set_deterministic_fill_uninitialized_memory _warn
+        _warn_deprecation _set_fwd_grad_enabled _set_grad_enabled _is_torch_function_all_disabled _data_address
+        _storage_address _is_cow_tensor""".split(),
         "_c_names",
     ),
     **dict.fromkeys(
@@ -86,7 +89,10 @@ _ELSEWHERE = {
     "DispatchKey": "_dispatch_keys",
     "DispatchKeySet": "_dispatch_keys",
     "ExcludeDispatchKeyGuard": "_dispatch_keys",
+    "_ExcludeDispatchKeyGuard": "_dispatch_keys",
+    "_dispatch_tls_local_exclude_set": "_dispatch_keys",
     "FunctionSchema": "_operators",
+    "Tag": "_tags",
     "_LinAlgError": "_ops.linalg",
     "Future": "futures",
     "PyTorchFileReader": "_serialization.reader",

@@ -30,6 +30,10 @@ def _saved_tensors_hooks_is_enabled() -> bool:
 
 
 def __getattr__(name: str) -> Any:
+    if name == "_unsafe_set_version_counter":
+        from ..autograd.grad_mode import _unsafe_set_version_counter
+
+        return _unsafe_set_version_counter
     from .._profiler import names  # PyTorch keeps the profiler's names here as well
 
     return getattr(names, name)

@@ -142,6 +142,10 @@ class Node:
     def _sequence_nr(self) -> int:
         return self._seq
 
+    def _set_sequence_nr(self, sequence_nr: int) -> None:
+        """Say when the node was made: of nodes that are ready the engine runs the latest first."""
+        self._seq = sequence_nr
+
     def save_for_backward(self, *tensors: Any) -> None:
         """Keep values for the backward pass, each with the version it has now."""
         from .saved import save_input

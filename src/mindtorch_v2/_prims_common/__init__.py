@@ -37,9 +37,11 @@ from .shapes import apply_perm as apply_perm
 from .shapes import canonicalize_device as canonicalize_device
 from .shapes import canonicalize_dim as canonicalize_dim
 from .shapes import canonicalize_dims as canonicalize_dims
+from .shapes import check_all_strides as check_all_strides
 from .shapes import check_is_matrix as check_is_matrix
 from .shapes import check_same_device as check_same_device
 from .shapes import check_same_shape as check_same_shape
+from .shapes import check_significant_strides as check_significant_strides
 from .shapes import clone_preserve_strides as clone_preserve_strides
 from .shapes import compare_tensor_meta as compare_tensor_meta
 from .shapes import compute_reduction_output_shape as compute_reduction_output_shape

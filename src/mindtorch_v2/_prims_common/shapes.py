@@ -240,3 +240,25 @@ def compare_tensor_meta(
         raise RuntimeError(f"Conj mismatch! is_conj is set to {a.is_conj()} and {b.is_conj()}")
     if a.is_neg() != b.is_neg():
         raise RuntimeError(f"Neg mismatch! is_neg is set to {a.is_neg()} and {b.is_neg()}")
+
+
+def _first_difference(a: Any, b: Any, only_cuda: bool, significant: bool) -> tuple[bool, int | None]:
+    if only_cuda and a.device.type != "cuda" and b.device.type != "cuda" or a.numel() == 0:
+        return True, None
+    for i, (x, y) in enumerate(zip(a.stride(), b.stride(), strict=True)):
+        if x != y and (not significant or a.shape[i] > 1):
+            return False, i
+    return True, None
+
+
+def check_significant_strides(
+    a: Any, b: Any, *, only_cuda: bool = True, allow_rhs_unbacked: bool = False
+) -> tuple[bool, int | None]:
+    """Whether the strides of dimensions with more than one element agree, and the first dimension where not. PyTorch
+    compares them on CUDA devices unless told otherwise."""
+    return _first_difference(a, b, only_cuda, significant=True)
+
+
+def check_all_strides(a: Any, b: Any, *, only_cuda: bool = True) -> tuple[bool, int | None]:
+    """Whether all strides agree, and the first dimension where not."""
+    return _first_difference(a, b, only_cuda, significant=False)

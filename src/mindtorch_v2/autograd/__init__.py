@@ -40,6 +40,7 @@ from . import graph as graph
 from .anomaly_mode import detect_anomaly, set_detect_anomaly
 from .function import Function, NestedIOFunction
 from .grad_mode import _force_original_view_tracking as _force_original_view_tracking
+from .grad_mode import _unsafe_preserve_version_counter as _unsafe_preserve_version_counter
 from .grad_mode import (
     enable_grad,
     enforce_grad_layout_policy,
@@ -49,6 +50,7 @@ from .grad_mode import (
     set_multithreading_enabled,
 )
 from .grad_mode import is_multithreading_enabled as is_multithreading_enabled
+from .grad_mode import is_view_replay_enabled as is_view_replay_enabled
 from .graph import GradientEdge
 from .variable import Variable
 

@@ -258,6 +258,9 @@ def _is_view_replay_enabled() -> bool:
     return _THREADS.view_replay
 
 
+is_view_replay_enabled = _is_view_replay_enabled
+
+
 class _force_original_view_tracking(_Decorator):
     """Says, when it is made, that views of views are followed by the functions that made them and not by strides.
 
@@ -282,3 +285,30 @@ class _force_original_view_tracking(_Decorator):
 
     def clone(self) -> _force_original_view_tracking:
         return _force_original_view_tracking(self.mode)
+
+
+def _unsafe_set_version_counter(tensors: tuple[Any, ...], versions: tuple[int, ...]) -> None:
+    """Set how often memory is said to have been written; what was saved of it is then no longer watched."""
+    for t, value in zip(tensors, versions, strict=True):
+        if value < 0:
+            raise RuntimeError(f"Cannot set a version_counter to a value below 0: {value}")
+        t._version_counter.value = value
+
+
+class _unsafe_preserve_version_counter(_Decorator):
+    """Writes inside are not counted."""
+
+    __slots__ = ("tensors", "prev_versions")
+
+    def __init__(self, tensors: Any) -> None:
+        self.tensors: tuple[Any, ...] = tensors if isinstance(tensors, tuple) else (tensors,)
+        self.prev_versions: tuple[int, ...] = tuple(t._version for t in self.tensors)
+
+    def __enter__(self) -> None:
+        """The versions to come back to were read when this was made."""
+
+    def __exit__(self, *exc: object) -> None:
+        _unsafe_set_version_counter(self.tensors, self.prev_versions)
+
+    def clone(self) -> _unsafe_preserve_version_counter:
+        return _unsafe_preserve_version_counter(self.tensors)

@@ -100,6 +100,10 @@ class ScriptFunction(metaclass=_NoInstances):
     """A compiled function: nothing is an instance."""
 
 
+class ScriptMethod(metaclass=_NoInstances):
+    """A compiled method: nothing is an instance."""
+
+
 class ScriptModule(Module):
     """The base of modules whose methods are marked with `script_method`; here a module like any other."""
 
