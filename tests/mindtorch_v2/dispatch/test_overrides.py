@@ -510,7 +510,7 @@ def test_operators_called_by_their_schema_are_shown_themselves() -> None:
 def test_modes_are_shown_operators_called_by_their_schema() -> None:
     seen: list[Any] = []
 
-    class Seeing(overrides.TorchFunctionMode):  # type: ignore[misc]
+    class Seeing(overrides.TorchFunctionMode):
         def __torch_function__(self, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
             seen.append(func)
             return func(*args, **(kwargs or {}))
