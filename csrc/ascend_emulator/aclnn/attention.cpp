@@ -1,9 +1,12 @@
-// Attention: softmax(scale * (query key^T + shift), masked) value, with its gradients.
+// Attention: softmax(scale * query key^T, shifted and masked) value, with its gradients.
 //
 // Every layout is seen as (batch, heads, sequence, size of a head) through strides; key and value may have fewer heads
-// than query, each then serves a group of its heads.
+// than query, each then serves a group of its heads. The facts name the ways to shift scores and the sink without their
+// formulas: a shift of type 2 or 3 is minus the distance of query and key, or its root, times a number of the head; a sink
+// is one more score, whose value is zero.
 #include <cmath>
 
+#include "optional.h"
 #include "view.h"
 
 using namespace emu;
@@ -171,6 +174,27 @@ void plan_hidden(const Plan& p, const char* mask, const Shape& s, int64_t mode) 
 // -- the training pair -----------------------------------------------------------------------------------------------
 constexpr int64_t kCopies = 8;  // the statistics of a row are stored that many times
 
+// What is added to the scores: numbers that are given, after the scores were scaled or before; or minus the distance of
+// query and key, or its root, times a number of each head.
+enum Shift : int64_t { kAfter = 0, kBefore = 1, kDistance = 2, kRoot = 3 };
+
+int64_t shift_type(const Call& c) { return has_parameter(c, "pseType") ? c.integer("pseType") : int64_t(kBefore); }
+
+bool by_distance(const Call& c) { return shift_type(c) == kDistance || shift_type(c) == kRoot; }
+
+int64_t first_or_zero(const Call& c, const char* name) {
+    return has_parameter(c, name) && !c.ints(name).empty() ? c.ints(name)[0] : 0;
+}
+
+// A score of each head that stands for no key.
+const char* sink_name(const Call& c) {
+    for (const char* name : {"sinkOptional", "sinkInOptional"})
+        if (has_parameter(c, name)) return name;
+    return nullptr;
+}
+
+bool has_sink(const Call& c) { return sink_name(c) != nullptr && c.has(sink_name(c)); }
+
 Shape plan_training(const Plan& p, const char* key, const char* shift) {
     Views v = views(p.tensor("query"), p.tensor(key), p.tensor("value"), p.string("inputLayout"), p.integer("headNum"),
                     0);
@@ -180,8 +204,15 @@ Shape plan_training(const Plan& p, const char* key, const char* shift) {
     p.require(!p.has("paddingMaskOptional"), "paddingMaskOptional is reserved and must be null");
     int64_t precise = p.integer("innerPrecise");
     p.require(precise >= 0 && precise <= 3, "innerPrecise is %lld, expected 0 to 3", static_cast<long long>(precise));
-    if (p.has(shift)) p.same_dtype("query", shift);
-    plan_broadcast(p, shift, s.scores());
+    if (by_distance(p)) {
+        const Dims& d = p.tensor(shift).dims;
+        p.require(d == Dims({s.heads}) || d == Dims({s.batch, s.heads}), "%s has shape %s, expected a number of each head",
+                  shift, text(d).c_str());
+    } else {
+        if (p.has(shift)) p.same_dtype("query", shift);
+        plan_broadcast(p, shift, s.scores());
+    }
+    if (has_sink(p)) p.shape(sink_name(p), {s.heads});
     // prefixOptional belongs to sparseMode 5 and 6; the other modes do not look at it.
     plan_hidden(p, "attenMaskOptional", s, p.integer("sparseMode"));
     if (p.has("dropMaskOptional")) {
@@ -194,7 +225,8 @@ Shape plan_training(const Plan& p, const char* key, const char* shift) {
 
 struct Training {
     Views views;
-    std::vector<double> q, k, v, shift;
+    std::vector<double> q, k, v, shift, sink;
+    int64_t type, start;  // of the shift; how far the first query is behind the first key
     Hidden hide;
     std::vector<int64_t> keep;
     double scale, probability;
@@ -202,16 +234,29 @@ struct Training {
     Training(const Run& r, const char* key, const char* pse)
         : views(::views(r.tensor("query"), r.tensor(key), r.tensor("value"), r.string("inputLayout"),
                         r.integer("headNum"), 0)),
-          q(r.read<double>(views.q)), k(r.read<double>(views.k)), v(r.read<double>(views.v)),
+          q(r.read<double>(views.q)), k(r.read<double>(views.k)), v(r.read<double>(views.v)), type(shift_type(r)),
+          start(first_or_zero(r, "qStartIdxOptional") - first_or_zero(r, "kvStartIdxOptional")),
           hide(hidden(r, "attenMaskOptional", views.shape, r.integer("sparseMode"))), scale(r.real("scaleValue")),
           probability(r.real("keepProb")) {
-        if (r.has(pse)) shift = r.read<double>(r.tensor(pse), views.shape.scores());
+        if (by_distance(r)) shift = r.read<double>(r.tensor(pse), {views.shape.batch, views.shape.heads});
+        else if (r.has(pse)) shift = r.read<double>(r.tensor(pse), views.shape.scores());
+        if (has_sink(r)) sink = r.read<double>(r.tensor(sink_name(r)));
         if (r.has("dropMaskOptional")) keep = r.read<int64_t>(r.tensor("dropMaskOptional"));
     }
     // What dropout multiplies a probability with.
     double dropout(size_t score) const {
         if (keep.empty() || probability == 1) return 1;
         return keep[score / 8] >> (score % 8) & 1 ? 1 / probability : 0;
+    }
+    double shifted(double dot, int64_t b, int64_t h, int64_t i, int64_t j) const {
+        const Shape& s = views.shape;
+        if (shift.empty()) return dot * scale;
+        if (type == kDistance || type == kRoot) {
+            double distance = std::fabs(double(start + i - j));
+            return dot * scale - (type == kRoot ? std::sqrt(distance) : distance) * shift[size_t(b * s.heads + h)];
+        }
+        double given = shift[s.row(b, h, i) * size_t(s.keys) + size_t(j)];
+        return type == kAfter ? dot * scale + given : (dot + given) * scale;
     }
     // The scores of one query; masked ones are -infinity.
     std::vector<double> scores(int64_t b, int64_t h, int64_t i) const {
@@ -226,8 +271,7 @@ struct Training {
             double dot = 0;
             for (int64_t d = 0; d < s.size; ++d)
                 dot += q[row * size_t(s.size) + size_t(d)] * k[s.kv_row(b, h, j) * size_t(s.size) + size_t(d)];
-            if (!shift.empty()) dot += shift[row * size_t(s.keys) + size_t(j)];
-            out.push_back(dot * scale);
+            out.push_back(shifted(dot, b, h, i, j));
         }
         return out;
     }
@@ -246,7 +290,8 @@ void plan_score(Plan& p) {
     Tensor out = p.tensor("attentionOutOut");
     const std::string& layout = p.string("inputLayout");
     Dims want{s.batch, s.heads, s.queries, s.value_size};
-    p.require(out.rank() == layout_rank(layout) && as_heads(out, layout, s.heads).dims == want,
+    p.require(out.rank() == layout_rank(layout) && out.numel() == want.product() &&
+                  as_heads(out, layout, s.heads).dims == want,
               "attentionOutOut has shape %s, which does not fit", text(out.dims).c_str());
     p.same_dtype("query", "attentionOutOut");
     p.workspace = uint64_t(s.batch * s.heads * s.queries) * 64 + (1 << 20);
@@ -260,7 +305,9 @@ void run_score(Run& r) {
         auto x = t.scores(b, h, i);
         double top = -INFINITY, sum = 0;
         for (double v : x) top = std::max(top, v);
+        if (!t.sink.empty()) top = std::max(top, t.sink[size_t(h)]);
         for (double& v : x) v = top == -INFINITY ? 0 : std::exp(v - top), sum += v;
+        if (!t.sink.empty()) sum += std::exp(t.sink[size_t(h)] - top);
         size_t row = s.row(b, h, i);
         for (int64_t j = 0; j < s.keys; ++j) {
             double weight = sum == 0 ? 0 : x[size_t(j)] / sum * t.dropout(row * size_t(s.keys) + size_t(j));
@@ -288,6 +335,10 @@ void plan_score_grad(Plan& p) {
     p.same_shape("query", "dqOut");
     p.same_shape("keyIn", "dkOut");
     p.same_shape("value", "dvOut");
+    if (has_sink(p)) {
+        p.require(p.has("dsinkOut"), "%s needs dsinkOut", sink_name(p));
+        p.shape("dsinkOut", {s.heads});
+    }
     p.workspace = uint64_t(p.tensor("query").numel() + p.tensor("keyIn").numel() + p.tensor("value").numel()) * 4;
 }
 
@@ -298,7 +349,7 @@ void run_score_grad(Run& r) {
     auto dy = r.read<double>(as_heads(r.tensor("dy"), layout, s.heads));
     auto out = r.read<double>(as_heads(r.tensor("attentionInOptional"), layout, s.heads));
     auto tops = r.read<double>(r.tensor("softmaxMaxOptional")), sums = r.read<double>(r.tensor("softmaxSumOptional"));
-    std::vector<double> dq(t.q.size()), dk(t.k.size()), dv(t.v.size());
+    std::vector<double> dq(t.q.size()), dk(t.k.size()), dv(t.v.size()), dsink(t.sink.size());
     each_query(s, [&](int64_t b, int64_t h, int64_t i) {
         size_t row = s.row(b, h, i);
         double top = tops[row * kCopies], sum = sums[row * kCopies], along = 0;
@@ -308,6 +359,7 @@ void run_score_grad(Run& r) {
             size_t at = row * size_t(s.value_size) + size_t(d);
             along += dy[at] * out[at];
         }
+        if (!dsink.empty()) dsink[size_t(h)] -= std::exp(t.sink[size_t(h)] - top) / sum * along;
         for (int64_t j = 0; j < s.keys; ++j) {
             if (x[size_t(j)] == -INFINITY) continue;
             double weight = std::exp(x[size_t(j)] - top) / sum, dp = 0;
@@ -328,15 +380,16 @@ void run_score_grad(Run& r) {
     r.write(as_heads(r.tensor("dqOut"), layout, s.heads), dq);
     r.write(as_heads(r.tensor("dkOut"), layout, s.kv_heads), dk);
     r.write(as_heads(r.tensor("dvOut"), layout, s.kv_heads), dv);
+    if (!dsink.empty()) r.write(r.tensor("dsinkOut"), dsink);
 }
 
-// The second version adds ways to shift the scores that the emulator does not have.
+// The second version adds ways to shift the scores; where queries and keys begin counts for those by distance only.
 void plan_second(const Plan& p, const char* shift) {
     int64_t type = p.integer("pseType");
-    p.require(type == 1 || (type == 0 && !p.has(shift)), "pseType is %lld; the emulator computes a shift of type 1",
-              static_cast<long long>(type));
+    p.require(type >= kAfter && type <= kRoot, "pseType is %lld, expected 0 to 3", static_cast<long long>(type));
+    p.require(!by_distance(p) || p.has(shift), "pseType %lld needs %s", static_cast<long long>(type), shift);
     for (const char* name : {"qStartIdxOptional", "kvStartIdxOptional"})
-        p.require(p.ints(name).empty(), "%s belongs to pseType 2 and 3", name);
+        p.require(p.ints(name).size() <= 1, "%s has %zu elements, expected one", name, p.ints(name).size());
 }
 
 // -- inference -------------------------------------------------------------------------------------------------------
@@ -478,9 +531,8 @@ void run_fused(Run& r) {
 }
 
 // The fourth version adds rotary parts, scales of 8-bit floats, a dtype and a layout of the results.
-void plan_fourth(const Plan& p, const char* sink, const char* layout, std::initializer_list<const char*> refused) {
+void plan_fourth(const Plan& p, const char* layout, std::initializer_list<const char*> refused) {
     for (const char* name : refused) p.require(!p.has(name), "%s is not computed by the emulator", name);
-    p.require(!p.has(sink), "%s is not computed by the emulator", sink);
     p.require(!p.has(layout) || p.string(layout).empty(), "%s is not computed by the emulator", layout);
 }
 
@@ -498,24 +550,12 @@ ACLNN(aclnnIncreFlashAttentionV2, PLAN { plan_unquantized(p); plan_step(p); }, r
 ACLNN(aclnnIncreFlashAttentionV3, PLAN { plan_unquantized(p); plan_step(p); }, run_step)
 ACLNN(aclnnIncreFlashAttentionV4, PLAN { plan_unquantized(p); plan_step(p); }, run_step)
 ACLNN(aclnnFusedInferAttentionScore, plan_fused, run_fused)
-// The third version adds a score that stands for no key; without it, it is the second.
-ACLNN(aclnnFlashAttentionScoreV3,
-      PLAN {
-          p.require(!p.has("sinkOptional"), "sinkOptional is not computed by the emulator");
-          plan_second(p, "realShiftOptional");
-          plan_score(p);
-      },
-      run_score)
-ACLNN(aclnnFlashAttentionScoreGradV3,
-      PLAN {
-          p.require(!p.has("sinkInOptional"), "sinkInOptional is not computed by the emulator");
-          plan_second(p, "pseShiftOptional");
-          plan_score_grad(p);
-      },
-      run_score_grad)
+// The third version adds a score that stands for no key.
+ACLNN(aclnnFlashAttentionScoreV3, PLAN { plan_second(p, "realShiftOptional"); plan_score(p); }, run_score)
+ACLNN(aclnnFlashAttentionScoreGradV3, PLAN { plan_second(p, "pseShiftOptional"); plan_score_grad(p); }, run_score_grad)
 ACLNN(aclnnFlashAttentionScoreV4,
       PLAN {
-          plan_fourth(p, "sinkOptional", "softmaxOutLayout",
+          plan_fourth(p, "softmaxOutLayout",
                       {"queryRopeOptional", "keyRopeOptional", "dScaleQOptional", "dScaleKOptional", "dScaleVOptional"});
           p.require(p.real("keepProb") == 1 || p.has("dropMaskOptional"), "keepProb below 1 needs dropMaskOptional");
           plan_second(p, "realShiftOptional");
@@ -524,7 +564,7 @@ ACLNN(aclnnFlashAttentionScoreV4,
       run_score)
 ACLNN(aclnnFlashAttentionScoreGradV4,
       PLAN {
-          plan_fourth(p, "sinkInOptional", "softmaxInLayout",
+          plan_fourth(p, "softmaxInLayout",
                       {"queryRopeOptional", "keyRopeOptional", "dScaleQOptional", "dScaleKOptional", "dScaleVOptional",
                        "dScaleDyOptional", "dScaleOOptional"});
           p.require(p.real("keepProb") == 1 || p.has("dropMaskOptional"), "keepProb below 1 needs dropMaskOptional");

@@ -256,12 +256,11 @@ void run_grad(Run& r) {
     if (!s.sink.empty()) r.write(r.tensor("dsinkOut"), dsink);
 }
 
-// The second version adds ways to shift the scores, none of which is computed.
+// The second version adds ways to shift the scores, none of which is computed; where queries and keys begin counts for those
+// by distance (2 and 3) only.
 void plan_second(const Plan& p) {
     int64_t type = p.integer("pseType");
     p.require(type == 0 || type == 1, "pseType is %lld; the emulator computes 0 and 1", static_cast<long long>(type));
-    for (const char* name : {"qStartIdxOptional", "kvStartIdxOptional"})
-        p.require(p.ints(name).empty(), "%s belongs to pseType 2 and 3", name);
 }
 
 // -- attentions over parts of the keys -------------------------------------------------------------------------------

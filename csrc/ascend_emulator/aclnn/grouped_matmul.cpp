@@ -68,7 +68,30 @@ size_t group_count(const Call& c) {
     return w.size() == 1 && w[0].rank() == 3 ? size_t(w[0].dims[0]) : w.size();
 }
 
+// How many groups the list names, whether it is a tensor or an array.
+int64_t listed_groups(const Call& c) {
+    const Value& list = c.at("groupListOptional");
+    return list.tensor.dtype != ACL_DT_UNDEFINED ? list.tensor.numel() : int64_t(list.ints.size());
+}
+
+bool splits_inner(const Call& c) { return has_parameter(c, "groupType") && c.integer("groupType") == 2; }
+
+// Groups along the dimension that is summed over: (rows, inner) @ (inner, columns) gives a matrix for each group.
+void plan_inner_groups(Plan& p) {
+    const auto &x = p.tensors("x"), &w = p.tensors("weight"), &y = p.tensors(out_name(p));
+    p.require(x.size() == 1 && w.size() == 1 && y.size() == 1, "groupType 2 takes one tensor of each");
+    p.require(given(p, "groupListOptional") && listed_groups(p) > 0, "groupType 2 needs groupListOptional");
+    for (const char* name : {"biasOptional", "scaleOptional", "antiquantScaleOptional", "perTokenScaleOptional"})
+        p.require(!listed(p, name), "%s does not belong to groupType 2", name);
+    const Dims &a = x[0].dims, &b = w[0].dims;
+    p.require(a.n == 2 && b.n == 2 && a[1] == b[0], "x has shape %s, weight %s", text(a).c_str(), text(b).c_str());
+    p.require(is_real(x[0].dtype) && x[0].dtype == w[0].dtype, "groupType 2 takes x and weight of one float type");
+    Dims want{listed_groups(p), a[0], b[1]};
+    p.require(y[0].dims == want, "the output has shape %s, expected %s", text(y[0].dims).c_str(), text(want).c_str());
+}
+
 void plan_grouped(Plan& p) {
+    if (splits_inner(p)) return plan_inner_groups(p);
     const auto &x = p.tensors("x"), &y = p.tensors(out_name(p));
     const auto w = matrices(p);
     size_t groups = group_count(p);
@@ -78,7 +101,7 @@ void plan_grouped(Plan& p) {
         p.require(!given(p, name) || p.tensors(name).empty(), "%s is not computed by the emulator", name);
     int64_t split = p.integer("splitItem"), type = has_parameter(p, "groupType") ? p.integer("groupType") : -1;
     p.require(split >= 0 && split <= 3, "splitItem is %lld, expected 0 to 3", static_cast<long long>(split));
-    p.require(type == -1 || type == 0, "groupType is %lld; the emulator computes -1 and 0", static_cast<long long>(type));
+    p.require(type == -1 || type == 0, "groupType is %lld, expected -1, 0 or 2", static_cast<long long>(type));
     if (has_parameter(p, "actType"))
         p.require(p.integer("actType") >= 0 && p.integer("actType") <= kSilu, "actType is %lld, expected 0 to 5",
                   static_cast<long long>(p.integer("actType")));
@@ -180,7 +203,24 @@ void make_floats(const Run& r, double* matrix, int64_t inner, int64_t columns, s
         }
 }
 
+void run_inner_groups(Run& r) {
+    const Tensor &a = r.tensors("x")[0], &b = r.tensors("weight")[0], &y = r.tensors(out_name(r))[0];
+    int64_t rows = a.dims[0], inner = a.dims[1], columns = b.dims[1];
+    auto ends = group_ends(r, size_t(y.dims[0]));
+    auto x = r.read<double>(a), w = r.read<double>(b);
+    Values out(size_t(y.numel()), 0);
+    for (size_t g = 0; g < ends.size(); ++g) {
+        if (ends[g] > inner) fault("groupListOptional goes beyond the columns of x");
+        for (int64_t k = g ? ends[g - 1] : 0; k < ends[g]; ++k)
+            for (int64_t i = 0; i < rows; ++i)
+                for (int64_t j = 0; j < columns; ++j)
+                    out[size_t((int64_t(g) * rows + i) * columns + j)] += x[size_t(i * inner + k)] * w[size_t(k * columns + j)];
+    }
+    r.write(y, out);
+}
+
 void run_grouped(Run& r) {
+    if (splits_inner(r)) return run_inner_groups(r);
     const auto &x = r.tensors("x"), &y = r.tensors(out_name(r));
     const auto w = matrices(r);
     size_t groups = group_count(r);

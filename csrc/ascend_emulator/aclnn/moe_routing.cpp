@@ -473,7 +473,7 @@ void plan_init_third(Plan& p) {
     int64_t mode = p.integer("quantMode"), type = p.integer("expertTokensNumType"), row = p.integer("rowIdxType");
     p.require(mode == kPlain || mode == kStatic || mode == kDynamic, "quantMode is %lld; the emulator computes -1, 0, 1",
               wide(mode));
-    p.require(type == 0 || type == 1, "expertTokensNumType is %lld; the emulator computes 0 (ends) and 1 (counts)", wide(type));
+    p.require(type >= 0 && type <= 2, "expertTokensNumType is %lld, expected 0 (ends), 1 (counts) or 2 (experts and counts)", wide(type));
     p.require(row == 0 || row == 1, "rowIdxType is %lld, expected 0 or 1", wide(row));
     Span s = experts_of(p);
     p.require(s.first >= 0 && s.first < s.last && s.last <= p.integer("expertNum"),
@@ -482,10 +482,14 @@ void plan_init_third(Plan& p) {
     int64_t pairs = d[0] * k[1], active = p.integer("activeNum"), rows = active > 0 ? std::min(active, pairs) : pairs;
     p.shape("expandedXOut", {rows, d[1]});
     p.shape("expandedRowIdxOut", {pairs});
-    if (p.flag("expertTokensNumFlag")) p.shape("expertTokensCountOrCumsumOut", {s.size()});
+    if (p.flag("expertTokensNumFlag"))
+        p.shape("expertTokensCountOrCumsumOut", type == 2 ? Dims({p.integer("expertNum"), 2}) : Dims({s.size()}));
     if (mode == kPlain) {
         p.same_dtype("x", "expandedXOut");
-        return p.require(!p.has("scaleOptional"), "scaleOptional is not computed by the emulator where quantMode is -1");
+        if (!p.has("scaleOptional")) return;
+        p.shape("scaleOptional", {d[0]});  // of each token: it goes along
+        p.same_dtype("scaleOptional", "expandedScaleOut");
+        return p.shape("expandedScaleOut", {rows});
     }
     p.require(p.tensor("expandedXOut").dtype == ACL_INT8, "expandedXOut: the emulator computes INT8");
     if (mode == kStatic) return plan_static(p, "scaleOptional", "offsetOptional");
@@ -514,8 +518,21 @@ void run_init_third(Run& r) {
         else rows[size_t(i)] = order[size_t(i)];
     }
     r.write(r.tensor("expandedRowIdxOut"), rows);
+    if (r.integer("quantMode") == kPlain && r.has("scaleOptional")) {
+        auto scale = r.read<double>(r.tensor("scaleOptional"));
+        Values moved(size_t(r.tensor("expandedScaleOut").numel()), 0);
+        for (int64_t i = 0; i < kept; ++i) moved[size_t(i)] = scale[size_t(order[size_t(i)] / k)];
+        r.write(r.tensor("expandedScaleOut"), moved);
+    }
     if (!r.flag("expertTokensNumFlag")) return;
     auto counts = counts_of(experts, s.first, s.last);
+    if (r.integer("expertTokensNumType") == 2) {  // those that have any, then zeros
+        Places pairs;
+        for (size_t e = 0; e < counts.size(); ++e)
+            if (counts[e] > 0) pairs.insert(pairs.end(), {s.first + int64_t(e), counts[e]});
+        pairs.resize(size_t(r.tensor("expertTokensCountOrCumsumOut").numel()), 0);
+        return r.write(r.tensor("expertTokensCountOrCumsumOut"), pairs);
+    }
     if (r.integer("expertTokensNumType") == 0) std::partial_sum(counts.begin(), counts.end(), counts.begin());
     r.write(r.tensor("expertTokensCountOrCumsumOut"), counts);
 }

@@ -5,6 +5,7 @@
 // not made whole.
 #include "activation.h"
 #include "norm.h"
+#include "optional.h"
 #include "quantize.h"
 
 using namespace emu;
@@ -146,14 +147,22 @@ void run_group(Run& r) {
 }
 
 // -- with scales from the data ---------------------------------------------------------------------------------------
+bool one_scale(const Call& c) { return has_parameter(c, "quantMode") && c.string("quantMode") == "pertensor"; }
+
+// Later versions say whether there are offsets; before, an output for them asks for them.
+bool with_offsets(const Call& c) {
+    return given(c, "offsetOut") && (!has_parameter(c, "isSymmetrical") || !c.flag("isSymmetrical"));
+}
+
 void plan_dynamic(Plan& p) {
     const Dims& d = p.tensor("x").dims;
+    Dims scales = one_scale(p) ? Dims({1}) : without_last(d);
     plan_small(p, "x", "yOut");
-    p.shape("scaleOut", without_last(d));
+    p.shape("scaleOut", scales);
     bool grouped = false;
     if (p.function->count > 4) {
         grouped = p.has("groupIndexOptional");
-        if (p.has("offsetOut")) p.shape("offsetOut", without_last(d));
+        if (with_offsets(p)) p.shape("offsetOut", scales);
         p.require(p.integer("dstType") == p.tensor("yOut").dtype, "dstType is %lld, yOut has dtype %s",
                   static_cast<long long>(p.integer("dstType")), dtype_name(p.tensor("yOut").dtype));
     }
@@ -164,11 +173,12 @@ void plan_dynamic(Plan& p) {
     if (grouped) p.shape("groupIndexOptional", {s[0]});
 }
 
-// Later versions say whether there are offsets, and what has a scale of its own.
+// Later versions say what has a scale of its own, too.
 void plan_dynamic_later(Plan& p) {
     const std::string& mode = p.string("quantMode");
-    p.require(mode == "pertoken", "quantMode is \"%s\"; the emulator computes pertoken", mode.c_str());
-    p.require(p.flag("isSymmetrical") != p.has("offsetOut"), "isSymmetrical and offsetOut contradict each other");
+    p.require(mode == "pertoken" || mode == "pertensor", "quantMode is \"%s\"; the emulator computes pertoken and pertensor", mode.c_str());
+    p.require(!one_scale(p) || !p.has("groupIndexOptional"), "groupIndexOptional belongs to pertoken");
+    p.require(p.flag("isSymmetrical") || p.has("offsetOut"), "isSymmetrical is false and offsetOut is null");
     plan_dynamic(p);
 }
 
@@ -177,7 +187,8 @@ void run_dynamic(Run& r) {
     int64_t length = r.tensor("x").dims.back();
     bool second = r.function->count > 4;
     smooth(r, x, length, "smoothScalesOptional", second ? "groupIndexOptional" : nullptr);
-    write_dynamic(r, x, length, "yOut", "scaleOut", second && r.has("offsetOut") ? "offsetOut" : nullptr);
+    if (one_scale(r)) length = int64_t(x.size());
+    write_dynamic(r, x, length, "yOut", "scaleOut", with_offsets(r) ? "offsetOut" : nullptr);
 }
 
 // -- back ------------------------------------------------------------------------------------------------------------

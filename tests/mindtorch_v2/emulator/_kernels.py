@@ -433,9 +433,18 @@ class Call:
         return np.ndarray(shape, dtype, data, strides=steps).copy()
 
 
+_TRIED: set[str] = set()
+
+
 def call(name: str, **values: Any) -> Any:
-    """The outputs in parameter order; one output alone is not in a list."""
+    """The outputs in parameter order; one output alone is not in a list. What a function accepts the first time is
+    tried again with the mistakes that its facts name."""
     outputs = Call().run(name, values)
+    if name not in _TRIED:
+        _TRIED.add(name)
+        from ._mistakes import try_mistakes
+
+        try_mistakes(name, values)
     return outputs[0] if len(outputs) == 1 else outputs
 
 

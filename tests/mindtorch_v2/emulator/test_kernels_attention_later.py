@@ -275,8 +275,7 @@ def test_fourth_version() -> None:
     results = {"softmaxMaxOut": Out((1, 2, 3, 8)), "softmaxOutOut": Out((1,), "float16"),
                "softmaxSumOut": Out((1, 2, 3, 8)),
                "attentionOutOut": Out((1, 3, 8), "float16")}  # fmt: skip
-    for name in ("sinkOptional", "dScaleQOptional"):
-        more = {name: np.ones(2, F)}
+    for more in ({"dScaleQOptional": np.ones(2, F)}, {"sinkOptional": np.ones(3, F)}):
         assert refused("aclnnFlashAttentionScoreV4", **options, key=k, softmaxOutLayout="", **more, **results) == 161002
 
 
