@@ -51,6 +51,14 @@ def svd_lowrank(A: Any, q: int | None = 6, niter: int | None = 2, M: Any = None)
     return (V, S, U) if wide else (U, S, V)
 
 
+def _centred(A: Any) -> Any:
+    """A without the means of its columns; what is left of a sparse matrix is dense."""
+    torch = _torch()
+    if A.layout is not torch.strided:
+        return A.to_dense() - torch.sparse.sum(A, dim=(-2,)).to_dense() / A.shape[-2]
+    return A - A.mean(dim=(-2,), keepdim=True)
+
+
 def pca_lowrank(A: Any, q: int | None = None, center: bool = True, niter: int = 2) -> tuple[Any, Any, Any]:
     """U, S and V of about A, or of A without the means of its columns."""
     m, n = A.shape[-2:]
@@ -60,4 +68,4 @@ def pca_lowrank(A: Any, q: int | None = None, center: bool = True, niter: int = 
         raise ValueError(f"q(={q}) must be non-negative integer and not greater than min(m, n)={min(m, n)}")
     if niter < 0:
         raise ValueError(f"niter(={niter}) must be non-negative integer")
-    return svd_lowrank(A - A.mean(dim=(-2,), keepdim=True) if center else A, q, niter=niter)
+    return svd_lowrank(_centred(A) if center else A, q, niter=niter)

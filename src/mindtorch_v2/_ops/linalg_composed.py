@@ -205,12 +205,16 @@ composite("lu_solve(Tensor self, Tensor LU_data, Tensor LU_pivots) -> Tensor", _
 composite("qr(Tensor self, bool some=True) -> (Tensor Q, Tensor R)", _old_qr, out=True)
 
 
-def _triangular_solve(self: Any, A: Any, upper: bool, transpose: bool, unitriangular: bool) -> Any:
+def warn_triangular_solve() -> None:
     warn_once(
         "torch.triangular_solve is deprecated in favor of torch.linalg.solve_triangularand will be removed in a future "
         "PyTorch release.\ntorch.linalg.solve_triangular has its arguments reversed and does not return a copy of one "
         "of the inputs.\nX = torch.triangular_solve(B, A).solution\nshould be replaced with\nX = "
         "torch.linalg.solve_triangular(A, B).")
+
+
+def _triangular_solve(self: Any, A: Any, upper: bool, transpose: bool, unitriangular: bool) -> Any:
+    warn_triangular_solve()
     factor = H(A) if transpose else A
     solution = linalg.TRIANGULAR.call((factor, self, upper != transpose, True, unitriangular))
     batch = tuple(solution._shape[:-2])

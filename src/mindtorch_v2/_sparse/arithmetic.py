@@ -12,7 +12,7 @@ import mindtorch_v2 as torch
 
 from .. import _native
 from .._layout import sparse_csr
-from .._tensor_base import is_number
+from .._tensor_base import TensorBase, is_number
 from .._types import result_type
 from .coalesce import add_at, coalesced, flat_keys
 from .compressed import between, to_coo
@@ -381,7 +381,10 @@ def floor_divide_(self: Any, other: Any) -> Any:
 @serves("pow")
 def power(self: Any, exponent: Any) -> Any:
     if not is_coo(self) or not _is_scalar(exponent):
-        raise refused("pow.Tensor_Scalar" if _is_scalar(exponent) else "pow.Tensor_Tensor", [self])
+        form = (
+            "Tensor_Scalar" if _is_scalar(exponent) else "Tensor_Tensor" if isinstance(self, TensorBase) else "Scalar"
+        )
+        raise refused(f"pow.{form}", [t for t in (self, exponent) if isinstance(t, TensorBase)])
     if exponent == 0:
         raise RuntimeError("pow: cannot raise to zeroth power on sparse tensor; it would make the result tensor dense")
     t = coalesced(self)

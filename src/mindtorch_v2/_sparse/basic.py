@@ -20,6 +20,7 @@ from .parts import (
     batch_dim,
     blocksize,
     compressed,
+    coo,
     is_compressed,
     is_coo,
     is_sparse,
@@ -81,13 +82,13 @@ def copy_(self: Any, src: Any, non_blocking: bool) -> Any:
         own, other = (type_string(t._dtype, t._device) for t in (self, src))
         if here is sparse_coo or there is sparse_coo:
             names = [_typed(own, here), _typed(other, there)]
-            raise NotImplementedError(
-                f"copy() between dense and sparse Tensors is not implemented! Found self type = {names[0]} and src type"
-                f" = {names[1]}"
+            raise RuntimeError(
+                f"copy_() between dense and sparse Tensors is not implemented! Found self type = {names[0]} and src "
+                f"type = {names[1]}"
             )
     if here is not there:
         raise RuntimeError(
-            "copy of sparse compressed tensors having different layouts is not supported. self layout is "
+            "torch.copy_: copy of sparse compressed tensors having different layouts is not supported. self layout is "
             f"{NAMES[here]} and src layout is {NAMES[there]}"
         )
     if here is not sparse_coo and (parts(self).nnz != parts(src).nnz or self._shape != src._shape):
@@ -253,11 +254,28 @@ def reshape(self: Any, shape: Any) -> Any:
     raise RuntimeError(f"reshape is not implemented for {NAMES[layout_of(self)]} tensors")
 
 
-@serves("flatten.using_ints", above=True)
+@serves("flatten", above=True)
 def flatten(self: Any, start_dim: int, end_dim: int) -> Any:
     if self.dim() == 1:
         return self
     return reshape(self, (-1,))
+
+
+@serves("view_as_real")
+def view_as_real(self: Any) -> Any:
+    """A COO tensor with a dense dimension for the two parts of its values."""
+    if not is_coo(self):
+        raise refused("view_as_real", [self])
+    p = parts(self)
+    return coo(p.plain, torch.view_as_real(p.values), (*self._shape, 2), p.coalesced)
+
+
+@serves("view_as_complex")
+def view_as_complex(self: Any) -> Any:
+    if not is_coo(self) or not parts(self).dense_dim:
+        raise refused("view_as_complex", [self])
+    p = parts(self)
+    return coo(p.plain, torch.view_as_complex(p.values), self._shape[:-1], p.coalesced)
 
 
 @serves("positive", above=True)

@@ -171,8 +171,8 @@ def between(t: Any, layout: Layout, block: tuple[int, int] | None, name: str) ->
         return _entries(t, layout, block)
     if here in BLOCKS and layout in BLOCKS and blocksize(t) != block:
         raise RuntimeError(
-            f"{name}: conversion from {NAMES[here]} to {NAMES[layout]} with blocksize changed from "
-            f"{list(blocksize(t) or ())} to {list(block or ())} is not supported"
+            f"to_{name.partition('_to_')[2]}: conversion from {NAMES[here]} to {NAMES[layout]} with blocksize changed "
+            f"from {list(blocksize(t) or ())} to {list(block or ())} is not supported"
         )
     made = _per_batch(t, layout, block) if batch_dim(t) else _entries(t, layout, block)
     if parts(t).compressed.dtype is not torch.int64:

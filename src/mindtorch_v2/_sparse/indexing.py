@@ -41,10 +41,7 @@ def transpose(self: Any, dim0: int, dim1: int) -> Any:
     if i >= n and j >= n:
         made = coo(p.plain.clone(), p.values.transpose(i - n + 1, j - n + 1), size, p.coalesced)
         return made
-    raise RuntimeError(
-        f"transpose(sparse): Transposing sparse and dense dimensions of one tensor is not supported: dimensions {i} "
-        f"and {j}, the first {n} are sparse"
-    )
+    raise RuntimeError(f"sparse transpose: transposed dimensions must be sparse Got sparse_dim: {n}, d0: {i}, d1: {j}")
 
 
 def _turn(t: Any, i: int, j: int, size: Any) -> Any:
@@ -58,8 +55,10 @@ def _turn(t: Any, i: int, j: int, size: Any) -> Any:
     if i < batch and j < batch:
         outer, inner, values = (x.transpose(i, j) for x in (p.compressed, p.plain, p.values))
         return compressed(here, outer, inner, values, size)
+    kinds = ["Batch" if d < batch else "Sparse" if d < batch + 2 else "Dense" for d in (i, j)]
     raise RuntimeError(
-        f"transpose(): can only transpose dimensions of the same type (Batch, Sparse, Dense), got {i} and {j}"
+        "transpose(): can only transpose dimensions of the same type (Batch, Sparse, Dense), got "
+        f"{i}({kinds[0]}) and {j}({kinds[1]})"
     )
 
 

@@ -77,13 +77,13 @@ def to_sparse_csc(self: Any, dense_dim: int | None = None) -> Any:
 @parsed("tuple of ints blocksize, int dense_dim = None")
 def to_sparse_bsr(self: Any, blocksize: Any, dense_dim: int | None = None) -> Any:
     """This tensor in layout BSR."""
-    return rows.to_sparse(self, None, sparse_bsr, _block("to_sparse_bsr", blocksize), dense_dim)
+    return rows.to_sparse(self, None, sparse_bsr, _block("dense_to_sparse_bsr", blocksize), dense_dim)
 
 
 @parsed("tuple of ints blocksize, int dense_dim = None")
 def to_sparse_bsc(self: Any, blocksize: Any, dense_dim: int | None = None) -> Any:
     """This tensor in layout BSC."""
-    return rows.to_sparse(self, None, sparse_bsc, _block("to_sparse_bsc", blocksize), dense_dim)
+    return rows.to_sparse(self, None, sparse_bsc, _block("dense_to_sparse_bsc", blocksize), dense_dim)
 
 
 _to_sparse = to_sparse
@@ -237,7 +237,8 @@ def _resized(t: Any, name: str, size: tuple[int, ...], sparse: int, dense: int, 
         raise refused(name, [t])
     if len(size) != sparse + dense:
         raise RuntimeError(
-            f"number of dimensions must be sparse_dim ({sparse}) + dense_dim ({dense}), but got {len(size)}"
+            f"'len(size) == sparse_dim + dense_dim' is not satisfied: len(size) = {len(size)}, sparse_dim = {sparse}, "
+            f"dense_dim = {dense}"
         )
     p = parts(t)
     if clear or p.nnz == 0:
@@ -257,8 +258,11 @@ def _resized(t: Any, name: str, size: tuple[int, ...], sparse: int, dense: int, 
 
 
 _ADVICE = (
-    " on a non-empty sparse tensor is not supported.\nIf you need an empty sparse tensor of this size, call `x = "
-    "torch.sparse_coo_tensor(size)`."
+    " on a non-empty sparse tensor is not supported.\nYou could try the following options:\n1. If you need an empty "
+    "sparse tensor of this size, call `x = torch.sparse_coo_tensor(size)`.\n2. If you need to resize this tensor, you "
+    "have the following options:\n    1. For both sparse and dense dimensions, keep the number of them constant and "
+    "the size of them non-shrinking, and then try the same call again.\n    2. Or, create a new sparse tensor with the "
+    "correct indices and values from this sparse tensor."
 )
 
 

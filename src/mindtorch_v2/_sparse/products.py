@@ -183,7 +183,9 @@ def mm(self: Any, mat2: Any) -> Any:
     if not is_sparse(mat2):
         return times_dense(self, mat2)
     if not is_sparse(self):
-        return times_dense(transposed(mat2), self.t()).t()
+        found = times_dense(transposed(mat2), self.t()).t()
+        # Of COO matrices PyTorch's result lies by columns, of others by rows.
+        return found if is_coo(mat2) else found.contiguous()
     return both_sparse(self, mat2, layout_of(self))
 
 
@@ -328,6 +330,18 @@ def matmul(self: Any, other: Any) -> Any:
     raise refused("matmul", [t for t in (self, other) if is_sparse(t)])
 
 
+@serves("linear", above=True)
+def linear(input: Any, weight: Any, bias: Any) -> Any:
+    """A layer with a sparse weight or input: rows of the input times the weight's transpose."""
+    if weight.dim() != 2 or not input.dim() or is_sparse(bias) or (is_sparse(input) and input.dim() != 2):
+        raise refused("linear", [t for t in (input, weight, bias) if is_sparse(t)])
+    rows = input if input.dim() == 2 else input.reshape((-1, input._shape[-1]))
+    found = _MM.call((rows, weight.t()))
+    if bias is not None:
+        found = found + bias
+    return found if input.dim() == 2 else found.reshape((*input._shape[:-1], found._shape[-1]))
+
+
 # -- products of the module torch.sparse --------------------------------------------------------------------------
 def _masked_mat1(g: Any, mat1: Any, mat2: Any, alpha: Any) -> Any:
     """The gradient of a sparse factor where it has entries."""
@@ -421,12 +435,16 @@ def SAMPLED_ADDMM(self: Any, mat1: Any, mat2: Any, beta: Any, alpha: Any) -> Any
     for name, t in (("mat1", mat1), ("mat2", mat2)):
         if is_sparse(t):
             raise RuntimeError(f"sampled_addmm: Expected {name} to have strided layout, but got {layout_of(t)}")
-    for t in (mat1, mat2):
-        if t._dtype is not self._dtype:
-            raise RuntimeError(
-                "sampled_addmm: Expected mat1 and mat2 to have the same dtype, but got "
-                f"{mat1._dtype.scalar_name} and {mat2._dtype.scalar_name}"
-            )
+    if mat1._dtype is not mat2._dtype:
+        raise RuntimeError(
+            "sampled_addmm: Expected mat1 and mat2 to have the same dtype, but got "
+            f"{mat1._dtype.scalar_name} and {mat2._dtype.scalar_name}"
+        )
+    if mat1._dtype is not self._dtype:
+        raise RuntimeError(
+            "sampled_addmm: Expected mat1 and self to have the same dtype, but got "
+            f"{mat1._dtype.scalar_name} and {self._dtype.scalar_name}"
+        )
     if self.dim() != 2 or mat1.dim() != 2:
         raise NotImplementedError("sampled_addmm: batches are not supported")
     if mat1._shape[1] != mat2._shape[0]:

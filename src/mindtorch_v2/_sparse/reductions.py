@@ -147,6 +147,13 @@ def norm(self: Any, p: Any, dim: Any, keepdim: bool, dtype: Any) -> Any:
     return torch.norm(self.coalesce().values(), 2 if p is None else p)
 
 
+@serves("norm.fro", above=True)
+def frobenius(self: Any, p: str, dim: Any, keepdim: bool, dtype: Any) -> Any:
+    if p != "fro":
+        raise refused("norm." + p, [self])
+    return norm(self, 2, dim, keepdim, dtype)
+
+
 @serves("any")
 def any_(self: Any, dim: Any, keepdim: bool) -> Any:
     if not is_coo(self) or dim is not None:

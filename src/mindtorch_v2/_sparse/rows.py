@@ -193,9 +193,9 @@ def to_sparse(t: Any, sparse_dim: int | None, layout: Any, block: Any, dense_dim
     if layout is strided:
         return to_dense(t)
     if sparse_dim is not None and here is strided:
-        if t.dim() and sparse_dim <= 0:
+        if t.dim() and sparse_dim == 0:
             raise RuntimeError("dense_to_sparse: sparse_dim argument must be in >0 when self.dim()>0")
-        if sparse_dim > t.dim():
+        if not 0 <= sparse_dim <= t.dim():
             raise RuntimeError(
                 f"dense_to_sparse: sparse_dim argument must be in [0,{t.dim()}] range, but {sparse_dim} is given"
             )
@@ -212,7 +212,7 @@ def to_sparse(t: Any, sparse_dim: int | None, layout: Any, block: Any, dense_dim
     if layout is sparse_coo and here is sparse_coo:
         if sparse_dim is not None and sparse_dim != parts(t).sparse_dim:
             raise RuntimeError(
-                "sparse_coo_to_sparse: conversion from Sparse to Sparse with sparse_dim argument !=self.sparse_dim() "
+                "to_sparse: conversion from Sparse to Sparse with sparse_dim argument !=self.sparse_dim() "
                 "is not supported"
             )
         return t
