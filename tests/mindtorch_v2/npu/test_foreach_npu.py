@@ -9,6 +9,7 @@ from typing import Any
 
 import pytest
 
+from mindtorch_v2 import _native
 from mindtorch_v2._backends.npu import lines
 from mindtorch_v2._dispatch import registry
 from mindtorch_v2._dispatch.keys import NPU
@@ -173,6 +174,24 @@ def test_a_number_in_a_tensor_is_not_read(emulator: Any) -> None:
     torch._foreach_div_(grads, factor)
     assert emulator.bytes_to_host() == before
     assert grads[0].tolist() == [1.0, 1.0, 1.0]
+
+
+@_npu.emulator_only
+def test_numbers_of_a_list_do_not_wait_for_the_device(emulator: Any) -> None:
+    """Equal ones, as an optimizer has them, are one number; others go through page-locked memory."""
+    ones = [torch.ones(3, device="npu"), torch.ones(2, 2, device="npu")]
+    more = [t * 2 for t in ones]
+    for numbers, launched in (
+        ([0.5, 0.5], ["aclnnForeachAddcdivScalarV2"]),
+        ([0.5, 0.25], ["aclrtMemcpyAsync", "aclnnForeachAddcdivScalarList"]),
+    ):
+        before, waits = _native.vendor_launches(), emulator.calls("aclrtSynchronizeStream")
+        made = torch._foreach_addcdiv(ones, more, ones, numbers)
+        names = [_native.vendor_launches(i)[0] for i in range(before, _native.vendor_launches())]
+        assert names == launched
+        assert emulator.calls("aclrtSynchronizeStream") == waits
+        for t, number in zip(made, numbers, strict=True):
+            assert t.cpu().unique().tolist() == [1 + 2 * number]
 
 
 def test_lists_on_two_devices_are_refused() -> None:

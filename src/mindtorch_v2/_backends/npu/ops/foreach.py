@@ -20,11 +20,22 @@ from ..lines import Reader, call, fused, npu
 COPY = "aclnnForeachCopy"
 
 
+def on_device(numbers: Any, like: TensorBase) -> Any:
+    """Numbers in memory of the device, through page-locked memory: the host waits for nothing."""
+    from .... import tensor
+
+    return tensor(numbers, dtype=like._dtype, pin_memory=True).to(like._device, non_blocking=True)
+
+
 class Over:
     """One vendor call over lists, in the words of a row: which lists fit it, and the call."""
 
-    def __init__(self, name: str, text: str, floats: bool, also: Callable[..., bool] | None) -> None:
+    def __init__(
+        self, name: str, text: str, floats: bool, also: Callable[..., bool] | None, single: Over | None = None
+    ) -> None:
         self.name = name
+        # The call for one number in place of equal ones.
+        self.single = single
         reader = Reader(text, registry.get(f"_foreach_{name}"))
         self.function, self.items = reader.call()
         self.sig = table.signature(self.function)
@@ -78,14 +89,18 @@ class Over:
         return dt.itemsize == 4 and len(given) == len(first) and self.numbers_fit(first, given)
 
     def launch(self, args: tuple[Any, ...], outs: list[Any]) -> None:
+        if self.single is not None:
+            at = self.packed[0][0]
+            numbers = args[at]
+            if not isinstance(numbers, TensorBase) and all(x == numbers[0] for x in numbers):
+                self.single.launch((*args[:at], numbers[0], *args[at + 1 :]), outs)
+                return
         values: list[Any] = []
         for (source, literal), p in zip(self.items, self.sig.params):
             if source >= 0:
                 v = args[source]
                 if p.kind == table.TENSOR and not isinstance(v, TensorBase):
-                    from .... import tensor
-
-                    v = tensor(v, dtype=outs[0]._dtype, device=outs[0]._device)
+                    v = on_device(v, outs[0])
                 values.append(v)
             elif source == LITERAL:
                 values.append(literal)
@@ -121,12 +136,15 @@ class Over:
             bump(t)
 
 
-def each(name: str, text: str, floats: bool = False, also: Callable[..., bool] | None = None) -> None:
-    """Serve `_foreach_name` and its in-place form with one vendor function."""
-    over = Over(name, text, floats, also)
+def each(
+    name: str, text: str, floats: bool = False, also: Callable[..., bool] | None = None, single: Over | None = None
+) -> Over:
+    """Serve `_foreach_name` and its in-place form with one vendor function; what it is served with."""
+    over = Over(name, text, floats, also, single)
     npu(f"_foreach_{name}", fused((over.function,), over.fits, over.made))
     base, dot, overload = name.partition(".")
     npu(f"_foreach_{base}_{dot}{overload}", fused((over.function, COPY), over.apart, over.written))
+    return over
 
 
 # -- one list -------------------------------------------------------------------------------------------------------
@@ -158,8 +176,8 @@ npu("_foreach_pow.ScalarAndTensor", fused((_power.function,), _power.fits, _powe
 # -- three lists ------------------------------------------------------------------------------------------------------
 for _name in ("addcmul", "addcdiv"):
     _vendor = f"aclnnForeach{_name.capitalize()}"
-    each(f"{_name}.Scalar", f"{_vendor}ScalarV2(self, tensor1, tensor2, value, out)")
-    each(f"{_name}.ScalarList", f"{_vendor}ScalarList(self, tensor1, tensor2, scalars, out)")
+    _single = each(f"{_name}.Scalar", f"{_vendor}ScalarV2(self, tensor1, tensor2, value, out)")
+    each(f"{_name}.ScalarList", f"{_vendor}ScalarList(self, tensor1, tensor2, scalars, out)", single=_single)
 # A weight for each tensor has no function: ScalarList is a loop.
 each("lerp.List", "aclnnForeachLerpList(self, tensors1, weights, out)")
 each("lerp.Scalar", "aclnnForeachLerpScalar(self, tensors1, weight, out)")
