@@ -263,3 +263,45 @@ def _storage_address(tensor: TensorBase) -> int:
 def _is_cow_tensor(tensor: TensorBase) -> bool:
     """Whether the memory is copied by the first write. A lazy clone is copied at once here, so that none is."""
     return False
+
+
+# -- TorchScript, signals ---------------------------------------------------------------------------------------------
+class _Script:
+    """Settings of TorchScript: kept, since tools save and restore them; nothing is scripted."""
+
+    kept: dict[str, Any] = {"executor": True, "mode": True, "optimize": True, "runs": 1}
+
+
+def _exchanged(name: str, value: Any) -> Any:
+    before, _Script.kept[name] = _Script.kept[name], value
+    return before
+
+
+def _jit_set_profiling_executor(value: bool) -> bool:
+    """Keep a setting; the one before."""
+    return bool(_exchanged("executor", value))
+
+
+def _jit_set_profiling_mode(value: bool) -> bool:
+    """Keep a setting; the one before."""
+    return bool(_exchanged("mode", value))
+
+
+def _jit_set_num_profiled_runs(value: int) -> int:
+    """Keep a setting; the one before."""
+    return int(_exchanged("runs", value))
+
+
+def _get_graph_executor_optimize(new_settings: bool | None = None) -> bool:
+    """Keep a setting, if one is given; the one before."""
+    return bool(_Script.kept["optimize"] if new_settings is None else _exchanged("optimize", new_settings))
+
+
+def _set_print_stack_traces_on_fatal_signal(print_stack: bool) -> None:
+    """Show where a process was that a signal ends."""
+    import faulthandler
+
+    if print_stack:
+        faulthandler.enable()
+    else:
+        faulthandler.disable()

@@ -77,7 +77,8 @@ _ELSEWHERE = {
         _select_conv_backend _set_conj _set_neg _storage_id _stash_obj_in_tls _get_obj_in_tls _is_key_in_tls
         _get_deterministic_fill_uninitialized_memory _set_deterministic_fill_uninitialized_memory _warn
         _warn_deprecation _set_fwd_grad_enabled _set_grad_enabled _is_torch_function_all_disabled _data_address
-        _storage_address _is_cow_tensor""".split(),
+        _storage_address _is_cow_tensor _get_graph_executor_optimize _jit_set_num_profiled_runs
+        _jit_set_profiling_executor _jit_set_profiling_mode _set_print_stack_traces_on_fatal_signal""".split(),
         "_c_names",
     ),
     **dict.fromkeys(

@@ -29,6 +29,7 @@ _HOMES = {
     "_DEFAULT_PG_TIMEOUT": "constants",
     "_get_work_registry_size": "_functional_collectives",
     "_register_work": "_functional_collectives",
+    **dict.fromkeys(("_set_global_rank", "_set_thread_isolation_mode"), "_private"),
     "_SymmetricMemory": "_symmetric_memory",
 }
 

@@ -197,10 +197,22 @@ class ScatterOptions(_Rooted):
     __module__ = "torch.distributed"
 
 
+_SUM = ReduceOp()
+
+
 class _Reducing(Options):
     def __init__(self) -> None:
         super().__init__()
-        self.reduceOp: Any = ReduceOp.SUM
+        self._op = _SUM
+
+    @property
+    def reduceOp(self) -> ReduceOp:
+        """How values of several processes become one."""
+        return self._op
+
+    @reduceOp.setter
+    def reduceOp(self, op: Any) -> None:
+        self._op = op if type.__instancecheck__(ReduceOp, op) else ReduceOp(op)
 
 
 class AllreduceOptions(_Reducing):

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import hashlib
 import os
+import threading
 from datetime import timedelta
 from typing import Any, NoReturn
 
@@ -83,6 +84,37 @@ def _validate_output_list_for_rank(my_rank: int, dst: int, gather_list: Any) -> 
 def _update_default_pg(pg: Any) -> None:
     """Let a group be the default one."""
     _rooms._world.default_pg = pg
+
+
+def _set_global_rank(rank: int) -> None:
+    """Nothing: errors ask the default group for its rank."""
+
+
+def _set_thread_isolation_mode(enable: bool) -> None:
+    """Let names that groups are registered under be those of each thread, for ranks that are threads of one process."""
+    _rooms.registered = _OfThread() if enable else {}
+
+
+class _OfThread(threading.local):
+    """A table for each thread."""
+
+    def __init__(self) -> None:
+        self.table: dict[str, Any] = {}
+
+    def __contains__(self, name: object) -> bool:
+        return name in self.table
+
+    def __getitem__(self, name: str) -> Any:
+        return self.table[name]
+
+    def __setitem__(self, name: str, group: Any) -> None:
+        self.table[name] = group
+
+    def pop(self, name: str, default: Any = None) -> Any:
+        return self.table.pop(name, default)
+
+    def clear(self) -> None:
+        self.table.clear()
 
 
 def _register_process_group(group_name: str, group: Any) -> None:

@@ -55,7 +55,7 @@ _world = _World()
 
 
 # Groups that were given a name from outside.
-registered: dict[str, Any] = {}
+registered: Any = {}
 
 
 def forget_all() -> None:

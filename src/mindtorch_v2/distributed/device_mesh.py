@@ -6,6 +6,7 @@ Invariant: all ranks make the same meshes in the same order, and so the same gro
 from __future__ import annotations
 
 import math
+import threading
 from collections.abc import Sequence
 from typing import Any
 
@@ -64,6 +65,8 @@ class DeviceMesh:
         where = (self.mesh == dist.get_rank()).nonzero()
         if where.shape[0] not in (0, 1):
             raise AssertionError(f"rank {dist.get_rank()} is {where.shape[0]} times in the mesh")
+        # Ranks that are threads have groups of their own: their meshes are not each other's.
+        self._thread_id = threading.get_ident() if dist.get_backend() == "threaded" else None
         self._coordinate = where[0].tolist() if where.shape[0] else None
         if _init_backend:
             self._make_groups()
@@ -249,7 +252,7 @@ class DeviceMesh:
         return f"DeviceMesh({shape}, '{self.device_type}', stride={strides})"
 
     def _key(self) -> tuple[Any, ...]:
-        return self._device_type, tuple(self.mesh.flatten().tolist()), self.shape, self._names
+        return self._device_type, tuple(self.mesh.flatten().tolist()), self.shape, self._names, self._thread_id
 
     def __hash__(self) -> int:
         return hash(self._key())

@@ -55,3 +55,24 @@ def staged(torch: Any, dist: Any, rank: int, size: int, name: str, count: int) -
             out = schedule.step()
     told = None if out is None else out.tolist()
     return [float(each) for each in losses], [p.grad.flatten().tolist() for p in part.parameters()], told
+
+
+def interleaved(torch: Any, dist: Any, rank: int, size: int, name: str, count: int) -> Any:
+    """The same of a schedule with two stages on each rank."""
+    home = importlib.import_module(f"{torch.__name__}.distributed.pipelining")
+    model, (rows, targets) = whole(torch, 2 * size), batch(torch)
+    parts = [model[rank], model[rank + size]]
+    stages = [home.PipelineStage(part, rank + at * size, 2 * size, rows.device) for at, part in enumerate(parts)]
+    schedule = getattr(home, name)(stages, count, loss_fn=loss(torch))
+    losses: list[Any] = []
+    for _ in range(2):
+        for part in parts:
+            part.zero_grad()
+        given = {"target": targets, "losses": losses} if rank == size - 1 else {}
+        out = schedule.step(*([rows] if rank == 0 else []), **given)
+    told = None if out is None else out.tolist()
+    return (
+        [float(each) for each in losses],
+        [[p.grad.flatten().tolist() for p in part.parameters()] for part in parts],
+        told,
+    )

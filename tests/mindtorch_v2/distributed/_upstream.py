@@ -15,23 +15,32 @@ import unittest
 from pathlib import Path
 from typing import Any
 
+_PLACE = "PYTORCH_TESTING"
+
 
 class _State:
     cases: Any = None
 
 
-def _prepare(rank: int, size: int) -> Any:
-    """Their class of tests."""
-    found = importlib.util.find_spec("torch")
-    assert found is not None and found.origin is not None
-    theirs = Path(found.origin).parent / "testing"
+def use_their_tools() -> None:
+    """Let `torch` be this package, and `torch.testing._internal` PyTorch's files."""
+    # Processes that this one starts find this package under the name: they are told where the other is.
+    if _PLACE not in os.environ:
+        found = importlib.util.find_spec("torch")
+        assert found is not None and found.origin is not None
+        os.environ[_PLACE] = str(Path(found.origin).parent / "testing")
     importlib.import_module("mindtorch_v2.torch")
     testing = importlib.import_module("mindtorch_v2.testing")
-    testing.__path__.append(str(theirs))
+    testing.__path__.append(os.environ[_PLACE])
     if importlib.util.find_spec("expecttest") is None:
         stand_in = types.ModuleType("expecttest")
         setattr(stand_in, "TestCase", unittest.TestCase)
         sys.modules["expecttest"] = stand_in
+
+
+def _prepare(rank: int, size: int) -> Any:
+    """Their class of tests."""
+    use_their_tools()
     folder = tempfile.mkdtemp(prefix="upstream")
     os.environ.update(BACKEND="gloo", WORLD_SIZE=str(size), RANK=str(rank), TEMP_DIR=folder, INIT_METHOD="env://")
     for name in ("barrier", "test_dir", "init_dir"):

@@ -36,6 +36,21 @@ def test_gradients_are_those_of_one_process(ranks: Ranks, name: str, count: int)
     assert found[-1][2] is not None and all(each[2] is None for each in found[:-1])
 
 
+@pytest.mark.parametrize("count", [2, 4, 8])
+@pytest.mark.parametrize("name", ["ScheduleInterleaved1F1B", "ScheduleLoopedBFS"])
+def test_two_stages_on_each_rank(ranks: Ranks, name: str, count: int) -> None:
+    value, gradients, out = _pipeline.alone(torch, 2 * ranks.size)
+    found = ranks.values("_pipeline.interleaved", name, count)
+    for rank, (losses, mine, told) in enumerate(found):
+        for part, want in zip(mine, gradients[rank :: ranks.size], strict=True):
+            for got, other in zip(part, want, strict=True):
+                assert got == pytest.approx(other, rel=1e-4, abs=1e-6)
+        last = rank == ranks.size - 1
+        assert len(losses) == (count if last else 0) and (not last or sum(losses) / count == pytest.approx(value))
+        assert (told is not None) == last
+        assert not last or torch.tensor(told).sub(torch.tensor(out)).abs().max() < 1e-5
+
+
 @mindtorch_only
 def test_what_is_not_served_is_named() -> None:
     from mindtorch_v2 import distributed
@@ -51,8 +66,10 @@ def test_what_is_not_served_is_named() -> None:
                 ScheduleGPipe(stage, 2, **arguments)
         with pytest.raises(NotImplementedError, match="dw_builder"):
             PipelineStage(torch.nn.Linear(2, 2), 0, 2, "cpu", dw_builder=print)
-        with pytest.raises(NotImplementedError, match="stage 0 of 4"):
-            PipelineStage(torch.nn.Linear(2, 2), 0, 4, "cpu")
+        with pytest.raises(NotImplementedError, match="stage 0 of 3"):
+            PipelineStage(torch.nn.Linear(2, 2), 0, 3, "cpu")
+        with pytest.raises(ValueError, match="does not match number of stages 4"):
+            ScheduleGPipe(PipelineStage(torch.nn.Linear(2, 2), 0, 4, "cpu"), 2)
         with pytest.raises(RuntimeError, match="cannot be split into 3"):
             ScheduleGPipe(stage, 3, torch.nn.functional.mse_loss).step(torch.ones(2, 2))
     finally:

@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+import subprocess
+import sys
 from collections.abc import Iterator
+from pathlib import Path
 
 import pytest
 
@@ -40,3 +43,13 @@ def ranks() -> Iterator[Ranks]:
 @pytest.mark.parametrize("name", _NAMES.split())
 def test_passes(ranks: Ranks, name: str) -> None:
     assert ranks.values("_upstream.run", f"test_{name}") == [""] * 3
+
+
+@mindtorch_only
+@pytest.mark.parametrize("case", ["Processes", "Threads", "Operators"])
+def test_cases_on_their_bases(case: str) -> None:
+    _oracle.load()
+    command = [sys.executable, "-m", f"{__package__}._upstream_cases", case]
+    root = Path(__file__).parents[str(__package__).count(".") + 1]
+    done = subprocess.run(command, cwd=root, capture_output=True, text=True, timeout=300, check=False)
+    assert done.returncode == 0, done.stderr[-3000:]

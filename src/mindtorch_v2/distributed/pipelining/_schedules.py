@@ -12,7 +12,15 @@ from typing import Any
 from ... import Tensor, cat, no_grad
 from ._stage import PipelineStage
 
-__all__ = ["PipelineScheduleSingle", "Schedule1F1B", "ScheduleGPipe"]
+__all__ = [
+    "PipelineScheduleMulti",
+    "PipelineScheduleSingle",
+    "Schedule1F1B",
+    "ScheduleGPipe",
+    "ScheduleInterleaved1F1B",
+    "ScheduleLoopedBFS",
+    "get_schedule_class",
+]
 
 
 def _chunks(value: Any, count: int) -> list[Any]:
@@ -30,7 +38,98 @@ def _merged(found: list[Any]) -> Any:
     return cat(found) if isinstance(found[0], Tensor) and found[0].dim() else found
 
 
-class PipelineScheduleSingle(ABC):
+class _Schedule(ABC):
+    """In which order the stages of a rank do forward and backward of microbatches."""
+
+    def __init__(
+        self, stages: list[PipelineStage], n_microbatches: int, loss_fn: Any, scale_grads: bool, **refused: Any
+    ) -> None:
+        where = f"{type(self).__name__}()"
+        for name, value in refused.items():
+            if value is not None:
+                raise NotImplementedError(f"{where}: argument '{name}' must be None")
+        for each in stages:
+            if not isinstance(each, PipelineStage):
+                raise TypeError(f"{where}: stage must be a PipelineStage, got {type(each).__name__}")
+        if n_microbatches < 1:
+            raise ValueError(f"{where}: n_microbatches must be positive, got {n_microbatches}")
+        self._stages, self._n_microbatches, self._loss_fn = stages, n_microbatches, loss_fn
+        self._has_backward, self.scale_grads = loss_fn is not None, scale_grads
+        self._has_first, self._has_last = any(each.is_first for each in stages), any(each.is_last for each in stages)
+
+    @abstractmethod
+    def _order(self, count: int) -> Iterator[tuple[int, bool]]:
+        """Of each of this rank's stages and of `count` microbatches each forward (True) and each backward (False)."""
+
+    def step(
+        self,
+        *args: Any,
+        target: Any = None,
+        losses: list[Any] | None = None,
+        return_outputs: bool = True,
+        loss_kwargs: dict[str, Any] | None = None,
+        **kwargs: Any,
+    ) -> Any:
+        """Forward and backward of a batch. The first stage is given inputs, the last one targets; the last one gives
+        the model's outputs, and its `losses` those of the microbatches."""
+        found, values = self._run(args, kwargs, target, loss_kwargs or {}, self._has_backward)
+        if losses is not None and self._has_last and self._has_backward:
+            losses[:] = values
+        return _merged(found) if self._has_last and return_outputs else None
+
+    def eval(self, *args: Any, target: Any = None, losses: list[Any] | None = None, **kwargs: Any) -> Any:
+        """Forward of a batch."""
+        with no_grad():
+            found, values = self._run(args, kwargs, target, {}, False)
+        if losses is not None and self._has_last and self._loss_fn is not None:
+            losses[:] = values
+        return _merged(found) if self._has_last else None
+
+    def _run(
+        self, args: tuple[Any, ...], kwargs: dict[str, Any], target: Any, loss_kwargs: dict[str, Any], backward: bool
+    ) -> tuple[list[Any], list[Any]]:
+        count = self._n_microbatches
+        if args and not self._has_first:
+            index = self._stages[0].stage_index
+            raise RuntimeError(f"stage {index} takes its inputs from the one before, not from step()")
+        loss_fn = self._loss_fn if target is not None else None
+        if backward and self._has_last and loss_fn is None:
+            raise RuntimeError("the last stage needs a target for backward")
+        rows = list(zip(*[_chunks(each, count) for each in args])) or [()] * count
+        names = {name: _chunks(value, count) for name, value in kwargs.items()}
+        targets = _chunks(target, count)
+        found: list[Any] = []
+        values: list[Any] = []
+
+        def one(stage: PipelineStage, at: int) -> None:
+            def loss(out: Any) -> Any:
+                assert loss_fn is not None
+                return loss_fn(out, targets[at], **loss_kwargs)
+
+            own = {name: value[at] for name, value in names.items()}
+            out, value = stage.forward(rows[at], own, loss if loss_fn is not None else None)
+            if stage.is_last:
+                found.append(out)
+                values.append(value)
+
+        done = [0] * len(self._stages)
+        for which, forward in self._order(count):
+            stage = self._stages[which]
+            if forward:
+                one(stage, done[which])
+                done[which] += 1
+            elif backward:
+                stage.backward()
+            else:
+                stage.forget()
+        for stage in self._stages:
+            stage.finish()
+            if backward and self.scale_grads:
+                stage.scale_grads(count)
+        return found, values
+
+
+class PipelineScheduleSingle(_Schedule):
     """A schedule of one stage on each rank."""
 
     __module__ = "torch.distributed.pipelining.schedules"
@@ -45,84 +144,21 @@ class PipelineScheduleSingle(ABC):
         output_merge_spec: Any = None,
         scale_grads: bool = True,
     ) -> None:
-        given = {"args_chunk_spec": args_chunk_spec, "kwargs_chunk_spec": kwargs_chunk_spec}
-        for name, value in {**given, "output_merge_spec": output_merge_spec}.items():
-            if value is not None:
-                raise NotImplementedError(f"{type(self).__name__}(): argument '{name}' must be None")
-        if not isinstance(stage, PipelineStage):
-            raise TypeError(f"{type(self).__name__}(): stage must be a PipelineStage, got {type(stage).__name__}")
-        if n_microbatches < 1:
-            raise ValueError(f"{type(self).__name__}(): n_microbatches must be positive, got {n_microbatches}")
-        self._stage, self._n_microbatches, self._loss_fn = stage, n_microbatches, loss_fn
-        self._has_backward, self.scale_grads = loss_fn is not None, scale_grads
-
-    @abstractmethod
-    def _order(self, count: int) -> Iterator[bool]:
-        """Of `count` microbatches each forward (True) and each backward (False)."""
-
-    def step(
-        self,
-        *args: Any,
-        target: Any = None,
-        losses: list[Any] | None = None,
-        return_outputs: bool = True,
-        loss_kwargs: dict[str, Any] | None = None,
-        **kwargs: Any,
-    ) -> Any:
-        """Forward and backward of a batch. The first stage is given inputs, the last one targets; the last one gives
-        the model's outputs, and its `losses` those of the microbatches."""
-        found, values = self._run(args, kwargs, target, loss_kwargs or {}, self._has_backward)
-        if losses is not None and self._stage.is_last and self._has_backward:
-            losses[:] = values
-        return _merged(found) if self._stage.is_last and return_outputs else None
-
-    def eval(self, *args: Any, target: Any = None, losses: list[Any] | None = None, **kwargs: Any) -> Any:
-        """Forward of a batch."""
-        with no_grad():
-            found, values = self._run(args, kwargs, target, {}, False)
-        if losses is not None and self._stage.is_last and self._loss_fn is not None:
-            losses[:] = values
-        return _merged(found) if self._stage.is_last else None
-
-    def _run(
-        self, args: tuple[Any, ...], kwargs: dict[str, Any], target: Any, loss_kwargs: dict[str, Any], backward: bool
-    ) -> tuple[list[Any], list[Any]]:
-        stage, count = self._stage, self._n_microbatches
-        if args and not stage.is_first:
-            raise RuntimeError(f"stage {stage.stage_index} takes its inputs from the one before, not from step()")
-        loss_fn = self._loss_fn if target is not None else None
-        if backward and stage.is_last and loss_fn is None:
-            raise RuntimeError("the last stage needs a target for backward")
-        rows = list(zip(*[_chunks(each, count) for each in args])) or [()] * count
-        names = {name: _chunks(value, count) for name, value in kwargs.items()}
-        targets = _chunks(target, count)
-        found: list[Any] = []
-        values: list[Any] = []
-
-        def one(at: int) -> None:
-            def loss(out: Any) -> Any:
-                assert loss_fn is not None
-                return loss_fn(out, targets[at], **loss_kwargs)
-
-            own = {name: value[at] for name, value in names.items()}
-            out, value = stage.forward(rows[at], own, loss if loss_fn is not None else None)
-            if stage.is_last:
-                found.append(out)
-                values.append(value)
-
-        at = 0
-        for forward in self._order(count):
-            if forward:
-                one(at)
-                at += 1
-            elif backward:
-                stage.backward()
-            else:
-                stage.forget()
-        stage.finish()
-        if backward and self.scale_grads:
-            stage.scale_grads(count)
-        return found, values
+        super().__init__(
+            [stage],
+            n_microbatches,
+            loss_fn,
+            scale_grads,
+            args_chunk_spec=args_chunk_spec,
+            kwargs_chunk_spec=kwargs_chunk_spec,
+            output_merge_spec=output_merge_spec,
+        )
+        self._stage = stage
+        if stage.num_stages != stage.group_size:
+            raise ValueError(
+                f"Pipeline group size {stage.group_size} does not match number of stages {stage.num_stages}; a rank "
+                "with several stages needs a schedule of several, as ScheduleInterleaved1F1B"
+            )
 
 
 class ScheduleGPipe(PipelineScheduleSingle):
@@ -130,8 +166,8 @@ class ScheduleGPipe(PipelineScheduleSingle):
 
     __module__ = "torch.distributed.pipelining.schedules"
 
-    def _order(self, count: int) -> Iterator[bool]:
-        yield from [True] * count + [False] * count
+    def _order(self, count: int) -> Iterator[tuple[int, bool]]:
+        yield from [(0, True)] * count + [(0, False)] * count
 
 
 class Schedule1F1B(PipelineScheduleSingle):
@@ -139,9 +175,124 @@ class Schedule1F1B(PipelineScheduleSingle):
 
     __module__ = "torch.distributed.pipelining.schedules"
 
-    def _order(self, count: int) -> Iterator[bool]:
+    def _order(self, count: int) -> Iterator[tuple[int, bool]]:
         first = min(count, self._stage.num_stages - self._stage.stage_index)
-        yield from [True] * first
+        yield from [(0, True)] * first
         for _ in range(count - first):
-            yield from (False, True)
-        yield from [False] * first
+            yield from ((0, False), (0, True))
+        yield from [(0, False)] * first
+
+
+class PipelineScheduleMulti(_Schedule):
+    """A schedule of several stages on each rank."""
+
+    __module__ = "torch.distributed.pipelining.schedules"
+
+    def __init__(
+        self,
+        stages: list[PipelineStage],
+        n_microbatches: int,
+        loss_fn: Callable[..., Any] | None = None,
+        args_chunk_spec: Any = None,
+        kwargs_chunk_spec: Any = None,
+        output_merge_spec: Any = None,
+        scale_grads: bool = True,
+        backward_requires_autograd: bool = True,
+        defer_pp_recv: bool = False,
+    ) -> None:
+        super().__init__(
+            list(stages),
+            n_microbatches,
+            loss_fn,
+            scale_grads,
+            args_chunk_spec=args_chunk_spec,
+            kwargs_chunk_spec=kwargs_chunk_spec,
+            output_merge_spec=output_merge_spec,
+            backward_requires_autograd=None if backward_requires_autograd else False,
+            defer_pp_recv=True if defer_pp_recv else None,
+        )
+        first = self._stages[0]
+        indices = [each.stage_index for each in self._stages]
+        wanted = list(range(first.group_rank, first.num_stages, first.group_size))
+        if indices != wanted:
+            raise ValueError(f"{type(self).__name__}(): this rank has the stages {wanted}, got {indices}")
+        self.n_local_stages, self.rank, self.pp_group_size = len(indices), first.group_rank, first.group_size
+
+
+class ScheduleLoopedBFS(PipelineScheduleMulti):
+    """All forwards of a rank's first stage, then of its next; then backwards, of its last stage first."""
+
+    __module__ = "torch.distributed.pipelining.schedules"
+
+    def __init__(
+        self,
+        stages: list[PipelineStage],
+        n_microbatches: int,
+        loss_fn: Callable[..., Any] | None = None,
+        output_merge_spec: Any = None,
+        scale_grads: bool = True,
+        backward_requires_autograd: bool = True,
+        defer_pp_recv: bool = False,
+    ) -> None:
+        super().__init__(
+            stages,
+            n_microbatches,
+            loss_fn,
+            output_merge_spec=output_merge_spec,
+            scale_grads=scale_grads,
+            backward_requires_autograd=backward_requires_autograd,
+            defer_pp_recv=defer_pp_recv,
+        )
+
+    def _order(self, count: int) -> Iterator[tuple[int, bool]]:
+        for which in range(self.n_local_stages):
+            yield from [(which, True)] * count
+        for which in reversed(range(self.n_local_stages)):
+            yield from [(which, False)] * count
+
+
+class ScheduleInterleaved1F1B(PipelineScheduleMulti):
+    """Rounds of microbatches through a rank's stages in turn; as soon as backwards come, one of each in turn."""
+
+    __module__ = "torch.distributed.pipelining.schedules"
+
+    def __init__(self, stages: list[PipelineStage], n_microbatches: int, *args: Any, **kwargs: Any) -> None:
+        super().__init__(stages, n_microbatches, *args, **kwargs)
+        self.number_of_rounds = max(1, n_microbatches // self.pp_group_size)
+        self.microbatches_per_round = n_microbatches // self.number_of_rounds
+        if n_microbatches % self.number_of_rounds:
+            raise ValueError(
+                "Interleaved 1F1B requires the number of microbatches to be a multiple of the number of rounds "
+                f"({self.number_of_rounds}), but got {n_microbatches}."
+            )
+
+    def _order(self, count: int) -> Iterator[tuple[int, bool]]:
+        local, per_round = self.n_local_stages, self.microbatches_per_round
+        total = local * count
+        ahead = min(total, (local - 1) * per_round + 2 * (self.pp_group_size - 1 - self.rank))
+
+        def forward(step: int) -> tuple[int, bool]:
+            return step // per_round % local, True
+
+        def backward(step: int) -> tuple[int, bool]:
+            return local - 1 - step // per_round % local, False
+
+        yield from map(forward, range(ahead))
+        for step in range(total - ahead):
+            yield from (forward(ahead + step), backward(step))
+        yield from map(backward, range(total - ahead, total))
+
+
+def get_schedule_class(schedule_name: str) -> Any:
+    """The schedule of a name: `GPipe`, `1F1B`, `Interleaved1F1B`, `LoopedBFS`; capitals do not matter."""
+    known: dict[str, Any] = {
+        "1f1b": Schedule1F1B,
+        "gpipe": ScheduleGPipe,
+        "interleaved1f1b": ScheduleInterleaved1F1B,
+        "loopedbfs": ScheduleLoopedBFS,
+        "pipelineschedulesingle": PipelineScheduleSingle,
+        "pipelineschedulemulti": PipelineScheduleMulti,
+    }
+    if schedule_name.lower() not in known:
+        raise ValueError(f"Unknown schedule '{schedule_name}'. The valid options are {list(known)}")
+    return known[schedule_name.lower()]

@@ -1,7 +1,7 @@
 """A stage of a pipeline: a part of a model on one rank, with inputs from the stage before and gradients for it.
 
-Invariant: what goes forward and what comes back have tags of their own, so that messages of both ways never wait for
-each other; microbatches go each way in one order.
+Invariant: what goes forward and what comes back have tags of their own between any two stages, so that messages never
+wait for those of others; microbatches go each way in one order. Stages go around the ranks: `stage_index % ranks`.
 """
 
 from __future__ import annotations
@@ -10,7 +10,7 @@ from collections import deque
 from collections.abc import Callable
 from typing import Any
 
-from ... import Tensor, autograd, empty, is_grad_enabled, no_grad, zeros_like
+from ... import Tensor, autograd, empty, int64, is_grad_enabled, no_grad, uint8, zeros_like
 from ... import device as _device
 from ...nn import Module
 from ...nn.parallel import DistributedDataParallel
@@ -18,7 +18,6 @@ from .. import distributed_c10d as dist
 
 __all__ = ["PipelineStage"]
 
-_FORWARD, _BACKWARD = 1, 2  # tags
 # A tensor as the next stage must know it: shape, dtype, whether gradients come back.
 Kind = tuple[tuple[int, ...], Any, bool]
 
@@ -66,11 +65,18 @@ class PipelineStage:
         self.device = device if isinstance(device, _device) else _device(device)
         self.group = dist._group_or_default_group(group)
         self.group_size, self.group_rank = dist.get_world_size(self.group), dist.get_rank(self.group)
-        if num_stages != self.group_size or stage_index != self.group_rank:
+        if num_stages % self.group_size:
             raise NotImplementedError(
-                f"PipelineStage(): stage {stage_index} of {num_stages} on rank {self.group_rank} of "
-                f"{self.group_size}: each rank has the stage of its number"
+                f"PipelineStage(): stage {stage_index} of {num_stages} on rank {self.group_rank} of {self.group_size}: "
+                "all ranks have as many stages"
             )
+        if stage_index % self.group_size != self.group_rank or (self.group_size == 1 and num_stages > 1):
+            raise NotImplementedError(
+                f"PipelineStage(): stage {stage_index} of {num_stages} on rank {self.group_rank} of {self.group_size}: "
+                "stages go around the ranks, of which there are at least two"
+            )
+        # Ranks of the stages before and after, and the tags of what is exchanged with them.
+        self._before, self._after = (self.group_rank - 1) % self.group_size, (self.group_rank + 1) % self.group_size
         # What the stage before gives, and what the next one was told; with gradients and without.
         self._kinds: dict[bool, list[Kind]] = {}
         self._told: dict[bool, list[Kind]] = {}
@@ -102,16 +108,22 @@ class PipelineStage:
     def _receive_inputs(self) -> list[Any]:
         kinds = self._kinds.get(is_grad_enabled())
         if kinds is None:
-            box: list[Any] = [None]
-            dist.recv_object_list(box, group=self.group, group_src=self.stage_index - 1)
-            kinds = self._kinds[is_grad_enabled()] = box[0]
-        return [self._receive(kind, self.stage_index - 1, _FORWARD).requires_grad_(kind[2]) for kind in kinds]
+            length = self._receive(((1,), int64, False), self._before, self._tag(-1))
+            data = self._receive(((int(length.item()),), uint8, False), self._before, self._tag(-1))
+            kinds = self._kinds[is_grad_enabled()] = dist._tensor_to_object(data, length, self.group)
+        return [self._receive(kind, self._before, self._tag(-1)).requires_grad_(kind[2]) for kind in kinds]
+
+    def _tag(self, towards: int, back: bool = False) -> int:
+        """The tag between this stage and the one before (-1) or after (0): forward, or back."""
+        return 2 * (self.stage_index + towards) + 1 + back
 
     def _send_outputs(self, outputs: list[Any]) -> None:
         kinds = [(tuple(each.shape), each.dtype, each.requires_grad) for each in outputs]
         told = self._told.get(is_grad_enabled())
         if told is None:
-            dist.send_object_list([kinds], group=self.group, group_dst=self.stage_index + 1)
+            data, length = dist._object_to_tensor(kinds, self.device, self.group)
+            self._send(length, self._after, self._tag(0))
+            self._send(data, self._after, self._tag(0))
             told = self._told[is_grad_enabled()] = kinds
         if kinds != told:
             raise RuntimeError(
@@ -119,7 +131,7 @@ class PipelineStage:
                 f"after {told}"
             )
         for each in outputs:
-            self._send(each, self.stage_index + 1, _FORWARD)
+            self._send(each, self._after, self._tag(0))
 
     # -- a microbatch ---------------------------------------------------------------------------------------------
     def forward(self, args: tuple[Any, ...], kwargs: dict[str, Any], loss: Callable[[Any], Any] | None) -> Any:
@@ -146,10 +158,11 @@ class PipelineStage:
         else:
             wanted = [each for each in outputs if each.requires_grad]
             kinds: list[Kind] = [(tuple(each.shape), each.dtype, False) for each in wanted]
-            autograd.backward(wanted, [self._receive(kind, self.stage_index + 1, _BACKWARD) for kind in kinds])
+            autograd.backward(wanted, [self._receive(kind, self._after, self._tag(0, True)) for kind in kinds])
         for each in inputs:
             if each.requires_grad:
-                self._send(zeros_like(each) if each.grad is None else each.grad, self.stage_index - 1, _BACKWARD)
+                given = zeros_like(each) if each.grad is None else each.grad
+                self._send(given, self._before, self._tag(-1, True))
 
     def finish(self) -> None:
         """Wait for what was sent."""

@@ -23,6 +23,16 @@ class TensorMeta(NamedTuple):
     dtype: Any
 
 
+class ShardOrderEntry(NamedTuple):
+    """Which dimensions of a mesh split a dimension of a tensor, the first of them first."""
+
+    tensor_dim: int
+    mesh_dims: tuple[int, ...]
+
+
+ShardOrder = tuple[ShardOrderEntry, ...]
+
+
 @dataclass(frozen=True)
 class DTensorSpec:
     """How a tensor lies on a mesh."""

@@ -147,6 +147,23 @@ def redistributed(local: Any, spec: DTensorSpec, placements: tuple[Placement, ..
     return local
 
 
+def redistribute_local_tensor(
+    local_tensor: Any,
+    current_spec: DTensorSpec,
+    target_spec: DTensorSpec,
+    *,
+    async_op: bool = False,
+    use_graph_based_transform: bool | None = None,
+    is_explicit: bool = False,
+) -> Any:
+    """This rank's part of a tensor that lies as one spec says, if it lay as another says; it is there on return."""
+    if current_spec.mesh != target_spec.mesh:
+        raise NotImplementedError("Cross device mesh comm not supported yet!")
+    if use_graph_based_transform:
+        raise NotImplementedError("redistribute_local_tensor: use_graph_based_transform is not served")
+    return redistributed(local_tensor, current_spec, target_spec.placements)
+
+
 def for_gradient(placements: tuple[Placement, ...]) -> tuple[Placement, ...]:
     """How the gradient of a tensor lies: what is to be reduced has the same gradient everywhere."""
     return tuple(Replicate() if each.is_partial() else each for each in placements)
