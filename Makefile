@@ -29,7 +29,7 @@ ifdef NPU
 export MINDTORCH_NPU := $(NPU)
 endif
 
-.PHONY: demo torch-wheel test test-clients test-suites test-uncompiled test-sanitized test-sanitized-native docs parity format lint bench bench-check bench-generate build native clean
+.PHONY: demo torch-wheel test test-clients test-suites test-uncompiled test-sanitized test-sanitized-native docs parity format lint bench bench-check bench-generate build gloo native clean
 
 # DEMO_ARGS: --trace, --steps 100, --text another.txt
 DEVICE ?= cpu
@@ -154,6 +154,10 @@ build: $(VENV)/.build-tools
 	@rm -rf build/wheel
 	@$(PY) -W ignore setup.py --quiet bdist_wheel --compression stored --dist-dir build/wheel
 	@$(PIP) install --no-deps --force-reinstall build/wheel/*.whl
+
+# The Gloo library as an engine of the backend `gloo` (docs/distributed.md): needs libgloo-dev; prints where it is.
+gloo:
+	$(PY) csrc/gloo_engine/build.py
 
 # Puts the native module alone into src/, which then runs uncompiled: PYTHONPATH=src .venv/bin/python
 native: $(VENV)/.build-tools

@@ -6,6 +6,7 @@ of their threads runs it.
 
 from __future__ import annotations
 
+import os
 import time
 from collections.abc import Sequence
 from datetime import timedelta
@@ -56,7 +57,18 @@ class ProcessGroupGloo(HostGroup):
         # numbers of their own.
         self._messages = self._barriers = 0
         self._mesh = Mesh(store, rank, size, self._options._timeout)
-        self._rounds = Rounds(self._mesh)
+        self._rounds = self._chosen_rounds(store)
+
+    def _chosen_rounds(self, store: Store) -> Rounds:
+        """Collectives by sockets and shared memory; or by the Gloo library, where the environment asks for it."""
+        engine = os.environ.get("MINDTORCH_GLOO", "sockets")
+        if engine == "sockets":
+            return Rounds(self._mesh)
+        if engine != "library":
+            raise ValueError(f"MINDTORCH_GLOO must be 'sockets' or 'library', got {engine!r}")
+        from ._gloo_library import LibraryRounds
+
+        return LibraryRounds(self._mesh, store, self._options._timeout)
 
     def name(self) -> str:
         return "gloo"
@@ -76,9 +88,11 @@ class ProcessGroupGloo(HostGroup):
 
     def shutdown(self) -> None:
         self._queue.close()
+        self._rounds.close()
         self._mesh.close()
 
     def abort(self) -> None:
+        self._rounds.close()
         self._mesh.close(goodbye=False)
         self._queue.close()
 

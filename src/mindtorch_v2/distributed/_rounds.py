@@ -63,6 +63,9 @@ class Rounds:
         self._asked = not mesh.together or self.size == 1
         self.turn = [(self.rank + step) % self.size for step in range(1, self.size)]
 
+    def close(self) -> None:
+        """End what still runs; connections are the mesh's."""
+
     def _post(self, call: Call, rank: int, flat: Any) -> Any:
         return self.mesh.post(call, rank, memory(flat), flat)
 

@@ -112,6 +112,7 @@ class Mesh:
         self.peers: dict[int, _Peer] = {}
         self.together = True  # all ranks are processes of one machine
         self.closed = False
+        self.host = "127.0.0.1"  # by which others reach this process
         self.begun = 0  # the number of the last collective that this rank was asked for
         self._told: dict[int, int] = {}
         self._heard = threading.Condition()
@@ -121,6 +122,7 @@ class Mesh:
     def _connect(self, store: Store) -> None:
         deadline = time.monotonic() + self.timeout.total_seconds()
         host, cookie, here = _own_address(store), secrets.token_bytes(16), machine()
+        self.host = host
         with socket.create_server((host, 0), backlog=self.size) as listening:
             port = listening.getsockname()[1]
             store.set(f"{self.rank}", f"{host}|{port}|{cookie.hex()}|{here}".encode())

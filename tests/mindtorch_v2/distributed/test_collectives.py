@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import os
 from collections.abc import Iterator
 from typing import Any
@@ -10,7 +11,7 @@ import pytest
 
 from .._subject import SUBJECT_NAME
 from .._subject import subject as torch
-from . import _programs
+from . import _library, _programs
 from ._ranks import Ranks
 
 DTYPES = ["float32", "float64", "float16", "bfloat16", "int8", "uint8", "int32", "int64", "bool", "complex64"]
@@ -20,7 +21,7 @@ ALL = bool(os.environ.get("MINDTORCH_COLLECTIVES"))
 # PyTorch's gloo takes the first bytes of a strided tensor for its elements.
 OURS_ALONE = SUBJECT_NAME == "mindtorch_v2"
 NAMES = {"gloo": ("gloo", "cpu:gloo,cuda:gloo"), "hccl": ("hccl", "npu:hccl"), "mpi": ("mpi", "cpu:mpi,cuda:mpi")}
-OURS = ["hccl-2", "hccl-3", "mpi-2", "mpi-3"]
+OURS = ["hccl-2", "hccl-3", "hccl-4", "mpi-2", "mpi-3", "library-2", "library-3"]
 
 
 @pytest.fixture(scope="module", params=[f"gloo-{size}" for size in (2, 3, 4)] + OURS * OURS_ALONE)
@@ -28,7 +29,8 @@ def ranks(request: Any) -> Iterator[Ranks]:
     backend, size = request.param.split("-")
     if backend == "mpi" and not torch.distributed.is_mpi_available():
         pytest.skip("needs mpi4py and an MPI library: pip install mpi4py mpich")
-    made = Ranks(SUBJECT_NAME, int(size), backend=backend)
+    with _library.engine() if backend == "library" else contextlib.nullcontext():
+        made = Ranks(SUBJECT_NAME, int(size), backend="gloo" if backend == "library" else backend)
     yield made
     made.well()
     made.close()
