@@ -1,4 +1,4 @@
-"""The Gloo library as the engine of `gloo`: faults, and what is said where it is not (collectives: test_collectives)."""
+"""The Gloo library as the engine of `gloo`: faults, and what is said where it is missing."""
 
 from __future__ import annotations
 
