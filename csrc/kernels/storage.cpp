@@ -98,7 +98,13 @@ void parse_shape(PyObject* tuple, Shape& shape) {
     shape.ndim = int(ndim);
     for (Py_ssize_t i = 0; i < ndim; ++i) {
         const int64_t d = as_int(PyTuple_GET_ITEM(tuple, i));
-        if (MT_UNLIKELY(d < 0)) fail(PyExc_RuntimeError, "negative dimension %lld", (long long)d);
+        if (MT_UNLIKELY(d < 0)) {
+            std::string sizes;
+            for (Py_ssize_t k = 0; k < ndim; ++k)
+                sizes += (k ? ", " : "") + std::to_string(as_int(PyTuple_GET_ITEM(tuple, k)));
+            throw Error{PyExc_RuntimeError,
+                        "Trying to create tensor with negative dimension " + std::to_string(d) + ": [" + sizes + "]"};
+        }
         shape.dim[i] = d;
     }
     shape.numel = checked_numel(shape.dim, shape.ndim);

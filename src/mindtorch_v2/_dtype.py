@@ -94,14 +94,19 @@ class dtype:
 
     def __init__(
         self,
-        name: str = "",
-        scalar_name: str = "",
-        code: PyInt = -1,
-        itemsize: PyInt = 0,
-        category: PyInt = 0,
-        is_signed: PyBool = False,
+        name: object = "",
+        scalar_name: object = "",
+        code: object = -1,
+        itemsize: object = 0,
+        category: object = 0,
+        is_signed: object = False,
     ) -> None:
-        if code < 0 or _REGISTRY.sealed:
+        # Compiled, types of arguments are checked before the first line: anything is let in here, and refused.
+        if (
+            _REGISTRY.sealed
+            or not (isinstance(name, str) and isinstance(scalar_name, str) and isinstance(code, PyInt))
+            or not (isinstance(itemsize, PyInt) and isinstance(category, PyInt) and isinstance(is_signed, PyBool))
+        ):
             raise TypeError("cannot create 'torch.dtype' instances")
         self.name: Final[str] = name
         # The spelling PyTorch uses in error texts ("Float", "Long").

@@ -108,6 +108,8 @@ def cpu(self: Any, *, memory_format: Any = None) -> Any:
 
 def npu(self: Any, device: Any = None, non_blocking: bool = False, memory_format: Any = None) -> Any:
     """This tensor on an NPU: the current one, or the one that `device` names."""
+    if not isinstance(non_blocking, bool):
+        raise TypeError(f"npu(): argument 'non_blocking' must be bool, not {type_name(non_blocking)}")
     where = as_device("npu" if device is None else device)
     if where.type != "npu":
         raise RuntimeError(f"Invalid device, must be npu device: npu() got '{where}'")
@@ -178,6 +180,8 @@ def type_(self: Any, dtype: Any = None, non_blocking: bool = False) -> Any:
 
             return type_name(self)
         return type_string(self._dtype, self._device)
+    if not isinstance(non_blocking, bool):
+        raise TypeError(f"type(): argument 'non_blocking' must be bool, not {c_type_name(type(non_blocking))}")
     if isinstance(dtype, (d.dtype, TypeMeta)):
         dt = dtype.dtype if isinstance(dtype, TypeMeta) else dtype
         return convert(self, dt, None, False, None, non_blocking)

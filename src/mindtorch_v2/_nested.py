@@ -213,9 +213,11 @@ def element_dtype(x: Any, depth: int) -> dtype:
     """The dtype one leaf suggests, or all that are in a list."""
     if isinstance(x, TensorBase):
         return x._dtype
-    if hasattr(x, "dtype") and hasattr(x, "item") and not isinstance(x, type):
+    if hasattr(x, "dtype") and hasattr(x, "item") and not isinstance(x, type) and hasattr(x.dtype, "isnative"):
         # NumPy's float64 is also a float, so this comes before the plain types.
-        return from_np(x.dtype)
+        kind: Any = x.dtype
+        if isinstance(kind.name, str):  # an object may answer to every name
+            return from_np(kind)
     if isinstance(x, bool):
         return bool_
     if isinstance(x, int):

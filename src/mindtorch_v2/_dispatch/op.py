@@ -557,7 +557,7 @@ _HEAP_TYPE: Final = 1 << 9
 
 def c_type_name(kind: Any) -> str:
     """A type's name as C knows it: with its module if it is written in C and not built in."""
-    module: str = kind.__module__
+    module = str(getattr(kind, "__module__", "builtins"))  # a class made by hand may have none
     name: str = kind.__name__
     if module == "mindtorch_v2" or module.startswith("mindtorch_v2._"):
         return _C_TYPES.get(name, name)

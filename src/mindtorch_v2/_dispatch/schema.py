@@ -187,7 +187,7 @@ def _default(text: str, is_list: bool) -> Any:
     if text == "False":
         return False
     if text.startswith("["):
-        return tuple([int(p) for p in text[1:-1].split(",") if p.strip()])
+        return tuple([_default(p.strip(), False) for p in text[1:-1].split(",") if p.strip()])
     if text[:1] in "'\"":
         return text[1:-1].replace('\\"', '"').replace("\\'", "'").replace("\\\\", "\\")
     if text == "Mean":

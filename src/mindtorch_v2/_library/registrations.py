@@ -16,6 +16,7 @@ from .._dtype import dtype_or_none
 from .._operators import CUSTOM, OpOverload, _rows
 from .._ops import table
 from .._ops.table import Row
+from .._tensor_base import TensorBase
 from .._warn import place, warn
 from . import syntax
 
@@ -84,7 +85,18 @@ def new_op(namespace: str, schema: str, where: str | None = None) -> Op:
     """Define an operator; its row exists only to carry what every device falls back to. `where`: the file and line
     that a second definition is told of."""
     syntax.check(schema)
+    schema = " ".join(schema.split())
     name = schema.split("(", 1)[0].strip()
+    if "::" in name:
+        given, _, name = name.partition("::")
+        if given != namespace:
+            raise RuntimeError(
+                f"Explicitly provided namespace ({given}) in schema string does not match namespace of enclosing "
+                f"TORCH_LIBRARY block ({namespace}).  Move this definition to the (unique) TORCH_LIBRARY block "
+                "corresponding to this namespace (and consider deleting the namespace from your schema string.)  "
+                f"(Error occurred while processing TORCH_LIBRARY block at {where or place()})"
+            )
+        schema = schema.partition("::")[2]
     known = CUSTOM.setdefault(namespace, {})
     where = where or place()
     qualname = f"{namespace}::{name}"
@@ -130,14 +142,66 @@ def kernel_of(op: Op, fn: Callable[..., Any]) -> FnKernel:
     positional = sum(not a.kwonly for a in args)
     lists = [i for i, a in enumerate(args) if a.is_list]
     if positional == len(args) and not lists:
-        return FnKernel(fn)
+        return FnKernel(_checked(op, fn))
     names = [a.name for a in args[positional:]]
 
     def adapted(*given: Any) -> Any:
         values = [list(v) if i in lists and isinstance(v, tuple) else v for i, v in enumerate(given)]
         return fn(*values[:positional], **dict(zip(names, values[positional:])))
 
-    return FnKernel(adapted)
+    return FnKernel(_checked(op, adapted))
+
+
+def _checked(op: Op, fn: Callable[..., Any]) -> Callable[..., Any]:
+    """`fn`, whose results must be of the types that the schema names."""
+    returns = op.schema.returns
+
+    def checked(*args: Any) -> Any:
+        result = fn(*args)
+        if len(returns) == 1:
+            return result if isinstance(result, TensorBase) and returns[0].is_tensor else _result(returns[0], result)
+        if not returns:
+            if result is not None:
+                raise RuntimeError(
+                    f"Expected PythonKernelHolder for {op.qualified()} to return None but it returned something else "
+                    "instead."
+                )
+            return None
+        if not isinstance(result, (tuple, list)):
+            raise TypeError(f"Object of type '{type(result).__name__}' is not an instance of 'sequence'")
+        for a, value in zip(returns, result):
+            _result(a, value)
+        return result
+
+    return checked
+
+
+_NO_NUMBER = (str, bytes, list, tuple, dict, set, type(None))
+
+
+def _result(a: Arg, value: Any) -> Any:
+    """A result that is no plain tensor; what is certainly of another type is refused."""
+    if a.is_tensor:
+        if value is None or isinstance(value, TensorBase):
+            return value
+        raise RuntimeError(f"Unable to cast {value} to Tensor")
+    if value is None and a.optional:
+        return None
+    wrong = False
+    if a.is_list:
+        wrong = not isinstance(value, (list, tuple)) or (
+            a.is_tensor_list and not all(isinstance(v, TensorBase) or (v is None and a.holes) for v in value)
+        )
+    elif a.kind == "int":
+        wrong = isinstance(value, (*_NO_NUMBER, float, complex, TensorBase))
+        wrong = wrong or (isinstance(value, int) and not -(2**63) <= value < 2**63)
+    elif a.kind in ("float", "Scalar", "number", "bool"):
+        wrong = isinstance(value, _NO_NUMBER)
+    elif a.kind == "str":
+        wrong = not isinstance(value, str)
+    if wrong:
+        raise RuntimeError(f"Unable to cast Python instance of type {type(value)} to {a.type_text()}")
+    return value
 
 
 def _unrecorded(op: Op, args: tuple[Any, ...], keys: int) -> Any:
@@ -161,6 +225,8 @@ class Library:
     def __init__(self, ns: str, kind: str, dispatch_key: str = "") -> None:
         if kind not in ("IMPL", "DEF", "FRAGMENT"):
             raise ValueError(f"Unsupported kind: {kind}")
+        if not isinstance(ns, str):
+            raise TypeError(f"Library(): argument 'ns' must be str, not {type(ns).__name__}")
         if ns in _RESERVED and kind != "IMPL":
             raise ValueError(f"{ns} is a reserved namespace. Please try creating a library with another name.")
         self._where = place()
@@ -190,6 +256,8 @@ class Library:
 
     def define(self, schema: str, alias_analysis: str = "", *, tags: Any = ()) -> str:
         """Add an operator with this schema; gives its name without the overload's."""
+        if not isinstance(schema, str):
+            raise TypeError(f"Library.define(): argument 'schema' must be str, not {type(schema).__name__}")
         if alias_analysis not in ("", "FROM_SCHEMA", "CONSERVATIVE"):
             raise RuntimeError(f"Invalid alias_analysis type {alias_analysis}")
         if self.kind == "IMPL":

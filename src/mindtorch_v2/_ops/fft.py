@@ -11,6 +11,7 @@ from .._dispatch import registry
 from .._dispatch.op import Op, Spec
 from .._dtype import DEFAULTS, dtype
 from .rules.base import wrap_dim, wrap_dims
+from .rules.shape import check_sizes
 from .table import composite, op
 
 Ints = tuple[int, ...]
@@ -65,6 +66,7 @@ def _c2r_meta(self: Any, dim: Ints, normalization: int, last_dim_size: int) -> S
     dims = _check(self, dim, True)
     shape = list(self._shape)
     shape[dims[-1]] = last_dim_size
+    check_sizes("fft", tuple(shape))
     stride = self._stride
     if len(dims) > 1:
         stride = _strides(stride, self._shape, _by_stride(stride, dims[:-1]))

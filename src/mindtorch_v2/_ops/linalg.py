@@ -150,6 +150,9 @@ def _unpack_meta(LU_data: Any, LU_pivots: Any, unpack_data: bool, unpack_pivots:
     check_matrix(LU_data, "torch.lu_unpack", "LU_data")
     m, n = LU_data._shape[-2:]
     k, b = min(m, n), _batch(LU_data)
+    if unpack_pivots and LU_pivots._shape != (*b, k):
+        raise RuntimeError(f"torch.lu_unpack: LU_pivots is expected to have the shape {[*b, k]}, got "
+                           f"{list(LU_pivots._shape)}")
     none = like(LU_data, (0,))
     return [like(LU_data, (*b, m, m)) if unpack_pivots else none,
             like(LU_data, (*b, m, k)) if unpack_data else none,

@@ -280,7 +280,7 @@ def _tolerance(self: Any, atol: Any, rtol: Any, name: str) -> tuple[Any, Any]:
 def _cut(S: Any, atol: Any, rtol: Any) -> Any:
     """The size below which a singular value counts as zero, for each matrix."""
     largest = S.narrow(-1, 0, 1) if S._shape[-1] else S
-    part = largest * (rtol if isinstance(rtol, float) else rtol.unsqueeze(-1))
+    part = largest * (rtol if isinstance(rtol, (int, float)) else rtol.unsqueeze(-1))
     return part.clamp(min=atol) if isinstance(atol, (int, float)) else part.maximum(atol.unsqueeze(-1))
 
 

@@ -19,6 +19,7 @@ from .composites.formulas import conj
 from .composites.rows import ROWS
 from .rules.base import like, wrap_dim
 from .rules.pointwise import broadcast
+from .rules.shape import check_sizes
 from .table import composite, op, view
 
 Ints = tuple[int, ...]
@@ -215,9 +216,12 @@ def mH(self: Any) -> Any:
 # -- parts --------------------------------------------------------------------------------------------------------
 def _backward_of(name: str, extra: str, layout: Any, forward: Any) -> Op:
     """The row that writes a view's gradient into zeros of the input's shape. Its own derivative is the view."""
+    def meta(grad_output: Any, input_sizes: tuple[int, ...], *rest: Any) -> Spec:
+        check_sizes("zeros", input_sizes)
+        return like(grad_output, input_sizes)
+
     o = op(f"{name}_backward(Tensor grad_output, SymInt[] input_sizes, {extra}) -> Tensor",
-           meta=lambda grad_output, input_sizes, *rest: like(grad_output, input_sizes), function=False,
-           grad=dict(grad_output=forward))
+           meta=meta, function=False, grad=dict(grad_output=forward))
     o.row.fallback = transfer.ScatterKernel(layout)
     return o
 
@@ -245,6 +249,7 @@ UNFOLD: Op = view("unfold(Tensor(a) self, int dimension, int size, int step) -> 
 
 
 def _unfold_backward_meta(grad_in: Any, input_sizes: tuple[int, ...], dim: int, size: int, step: int) -> Spec:
+    check_sizes("zeros", input_sizes)
     wrap_dim(dim, len(input_sizes))
     if size < 0:
         raise RuntimeError(f"size is {size} but must be >= 0")

@@ -152,6 +152,8 @@ def agrees(mine: Outcome, theirs: Outcome, program: str = "") -> bool:
     if mine.kind == "hang":
         # Reading 2**62 expanded elements takes as long as it takes, where PyTorch would first have copied them.
         return theirs.kind in ("hang", "crash") or ("expand(2**" in program and "can't allocate" in theirs.text)
+    if mine.kind == "MemoryError" and theirs.kind in ("hang", "crash"):
+        return True  # refused before it is tried
     if mine.kind != theirs.kind:
         # Where PyTorch has refused one of the arguments before it got to the call, it has not answered.
         earlier = mine.where.partition(" @ ")[0] != theirs.where.partition(" @ ")[0] or "overflow" in theirs.text

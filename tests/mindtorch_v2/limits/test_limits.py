@@ -7,7 +7,19 @@ import pytest
 from .. import _oracle
 from . import _table
 
-QUICK = ("data", "differences", "edges", "elements", "hostile", "ints", "mixed", "sizes", "views")
+QUICK = (
+    "data",
+    "differences",
+    "edges",
+    "elements",
+    "hostile",
+    "ints",
+    "mixed",
+    "operators",
+    "schemas",
+    "sizes",
+    "views",
+)
 
 
 def differences(library: str, device: str, calls: list[_table.Call]) -> list[str]:

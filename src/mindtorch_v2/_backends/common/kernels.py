@@ -372,8 +372,8 @@ class MixedKernel(Kernel):
                 scalars = False
                 break
         if scalars:
-            home = _first_elsewhere(tensors)
-            args = _brought(args, home)
+            home = first_elsewhere(tensors)
+            args = brought(args, home)
             tensors = tensors_in(op.schema, args)
         for t in tensors:
             # A CPU scalar may stand beside tensors of any device.
@@ -390,7 +390,7 @@ class MixedKernel(Kernel):
         return op.backend(bits, args).run(op, args, bits)
 
 
-def _first_elsewhere(tensors: list[TensorBase]) -> TensorBase:
+def first_elsewhere(tensors: list[TensorBase]) -> TensorBase:
     """The first tensor that is not on the CPU."""
     for t in tensors:
         if not t._keys & CPU:
@@ -398,7 +398,7 @@ def _first_elsewhere(tensors: list[TensorBase]) -> TensorBase:
     return tensors[0]
 
 
-def _brought(args: tuple[Any, ...], home: TensorBase) -> tuple[Any, ...]:
+def brought(args: tuple[Any, ...], home: TensorBase) -> tuple[Any, ...]:
     """CPU scalars as scalars of another device; below autograd, which sees those that were given."""
     out: list[Any] = []
     to_copy: Any = CORE.to_copy

@@ -14,6 +14,7 @@ from typing import Any, Final, final
 
 from ... import _native
 from ..._core_operators import CORE
+from ..._device import CPU as CPU_DEVICE
 from ..._device import device
 from ..._dispatch.keys import BACKENDS, CPU, NPU
 from ..._dispatch.op import Kernel, Op, Spec
@@ -22,6 +23,7 @@ from ..._mypyc import i64
 from ..._ops.rules.layout import expand_strides
 from ..._strides import contiguous_strides
 from ..._tensor_base import TensorBase, alias, is_contiguous, numel
+from ..common.kernels import brought, first_elsewhere, tensors_in
 from ..common.runtime import empty, empty_spec
 from . import launch, quirks, table
 from .launch import Function
@@ -258,6 +260,9 @@ class Line(Kernel):
         spec = op.infer(args)
         first = spec if isinstance(spec, Spec) else spec[0]
         assert isinstance(first, Spec)
+        if first.device is CPU_DEVICE:
+            # The rule took its device from a CPU scalar that stands beside tensors of this one.
+            return self.run(op, brought(args, first_elsewhere(tensors_in(op.schema, args))), keys)
         local = self.local(args)
         call = self.pick(local)
         inner = call.compute_dtype(first.compute, first.dtype)

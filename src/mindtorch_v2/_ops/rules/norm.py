@@ -13,6 +13,7 @@ from ..._strides import contiguous_strides
 from ..._tensor_base import TensorBase, numel
 from .base import size_at, wrap_dim
 from .pointwise import Pointwise
+from .shape import check_sizes
 
 
 def same(t: TensorBase) -> Spec:
@@ -310,4 +311,5 @@ class EmbeddingBackward(Rule):
         if rows * columns != numel(g):
             raise RuntimeError(f"shape '[{rows}, {columns}]' is invalid for input of size {numel(g)}")
         shape = (args[2], columns)
+        check_sizes("zeros", shape)
         return Spec(shape, contiguous_strides(shape), g._dtype, g._dtype, g._device)

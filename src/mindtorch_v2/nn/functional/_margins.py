@@ -128,7 +128,7 @@ def poisson_nll_loss(
     if size_average is not None or reduce is not None:
         reduction = _reduction.legacy_get_string(size_average, reduce)
     if reduction not in ("none", "mean", "sum"):
-        raise ValueError(reduction + " is not a valid value for reduction")
+        raise ValueError(f"{reduction} is not a valid value for reduction")
     return torch.poisson_nll_loss(input, target, log_input, full, eps, _reduction.get_enum(reduction))
 
 

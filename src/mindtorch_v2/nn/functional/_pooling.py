@@ -219,13 +219,15 @@ def adaptive_max_pool1d(input: Tensor, output_size: Any, return_indices: bool = 
 
 
 def adaptive_max_pool2d(input: Tensor, output_size: Any, return_indices: bool = False) -> Any:
+    with_indices = bool(return_indices)
     both = row("pool", "adaptive_max_pool2d").call((input, _sizes(input, output_size, 2)))
-    return both if return_indices else both[0]
+    return both if with_indices else both[0]
 
 
 def adaptive_max_pool3d(input: Tensor, output_size: Any, return_indices: bool = False) -> Any:
+    with_indices = bool(return_indices)
     both = row("pool", "adaptive_max_pool3d").call((input, _sizes(input, output_size, 3)))
-    return both if return_indices else both[0]
+    return both if with_indices else both[0]
 
 
 def adaptive_max_pool1d_with_indices(input: Tensor, output_size: Any, return_indices: bool = False) -> Any:

@@ -9,7 +9,7 @@ from typing import Any
 
 from ...._dtype import int64
 from ...._ops.rules.layout import expand_strides
-from ...._tensor_base import alias, is_contiguous, numel
+from ...._tensor_base import TensorBase, alias, is_contiguous, numel
 from ...common.runtime import empty
 from .. import creation
 from ..lines import Chosen, accepts_dtype, call, choose, fused, helper, line, npu, parts
@@ -32,7 +32,7 @@ def reduction_of(self: Any, target: Any, reduction: int) -> int:
 @helper
 def spread(weight: Any, self: Any) -> Any:
     """A weight in the shape of what it weighs."""
-    if weight is None or weight._shape == self._shape:
+    if weight is None or not isinstance(weight, TensorBase) or weight._shape == self._shape:
         return weight
     return alias(weight, self._shape, expand_strides(weight, self._shape), weight._offset)
 
