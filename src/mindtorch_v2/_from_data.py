@@ -133,6 +133,11 @@ def as_tensor(data: Any, dtype: Any = None, device: Any = None, **unknown: Any) 
     return from_data(data, dt, dev, "as_tensor")
 
 
+def _is_numpy_scalar(data: Any) -> bool:
+    kind = type(data)
+    return hasattr(kind, "__array_interface__") and not hasattr(kind, "__setitem__")
+
+
 def _is_array(data: Any) -> bool:
     kind = type(data)
     return hasattr(kind, "__array_interface__") and hasattr(kind, "__len__") and hasattr(kind, "strides")
@@ -174,6 +179,8 @@ def asarray(
         if isinstance(obj, bytes) and copy is None:
             copy = True
     else:
+        if copy is False and _is_numpy_scalar(obj):
+            raise RuntimeError("can't alias NumPy scalars. Either remove copy=False or transform it in a ndarray. ")
         if copy is False:
             raise ValueError("can't alias arbitrary sequence into a tensor.")
         return _finish(from_data(obj, dt, dev, "asarray"), bool(requires_grad))

@@ -264,15 +264,40 @@ class OpOverloadPacket:
 
 
 class HigherOrderOperator:
-    """An operator that takes functions. Those of `torch` are plain functions here; the class is for `isinstance`."""
+    """An operator that takes functions; what it does is registered by dispatch key, and by class of mode. Those of
+    `torch` are plain functions here."""
 
-    def __init__(self, name: str, *, cacheable: bool = False) -> None:
+    def __init__(self, name: str, *, cacheable: bool = False, supports_training_input_mutation: bool = False) -> None:
         self._name = self.__name__ = name
         self._cacheable = cacheable
+        self._supports_training_input_mutation = supports_training_input_mutation
         self._ns = self.namespace = "higher_order"
+        self.py_kernels: dict[Any, Any] = {}
+
+    def py_impl(self, k: Any) -> Any:
+        """Say what is done for a key, a class of modes or a kind of transform."""
+
+        def register(fn: Any) -> Any:
+            if k in self.py_kernels:
+                raise RuntimeError(f"Trying to override a python impl for {k} on operator {self._name}")
+            self.py_kernels[k] = fn
+            return fn
+
+        return register
+
+    def has_kernel_for_dispatch_key(self, k: Any) -> bool:
+        """Whether something is registered for a key."""
+        return k in self.py_kernels
+
+    def name(self) -> str:
+        return self.__name__
 
     def __call__(self, /, *args: Any, **kwargs: Any) -> Any:
-        raise NotImplementedError(f"HigherOrderOperator {self._name} has no implementation")
+        if has_torch_function(given_values(args, kwargs)):
+            return ask(self, args, kwargs)
+        from ._higher_order_ops.dispatching import served
+
+        return served(self, args, kwargs)
 
     def __str__(self) -> str:
         return self._name

@@ -247,9 +247,9 @@ def range(
     stop = first + by * count if made.is_integer else first + by * (count - 0.5)
     if out is not None:
         given: Any = out
-        if given._shape != (count,):
+        if given.numel() != count:
             given.resize_((count,))
-        return given.copy_(torch.arange(first, stop, by, dtype=made, device=given._device))
+        return given.copy_(torch.arange(first, stop, by, dtype=made, device=given._device).view(given._shape))
     where = None if device is None else _device_arg("range", device)
     return torch.arange(
         first, stop, by, dtype=made, device=where, layout=layout, pin_memory=pin_memory, requires_grad=requires_grad

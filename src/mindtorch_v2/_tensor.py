@@ -49,11 +49,13 @@ from ._sizes import long
 from ._strides import compare, contiguous_strides, fastest_first
 from ._tensor_base import TensorBase, alias, instance_of, is_contiguous, numel, requires_grad
 from ._unbound import of_tensor, refusal
+from ._warn import TO_SCALAR, warn_once
 
 _GRAD: Any = TensorBase.__dict__["grad"]
 # By dtype, what shows memory to NumPy: dtypes that NumPy has and somebody asked for.
 # Bits of what `data` is assigned.
 _DATA = BACKENDS | SPARSE | NESTED | LAZY
+_KINDS = META | SPARSE | NESTED
 _NUMPY: dict[DType, Any] = {}
 
 
@@ -356,7 +358,7 @@ class Tensor(TensorBase):
     def data(self, new: Any) -> None:
         if not isinstance(new, TensorBase):
             raise TypeError(f"Variable data has to be a tensor, but got {type(new).__name__}")
-        if (new._keys ^ self._keys) & META:
+        if (new._keys ^ self._keys) & _KINDS:
             raise RuntimeError(
                 "Attempted to call `variable.set_data(tensor)`, but `variable` and `tensor` have incompatible "
                 "tensor type."
@@ -443,6 +445,8 @@ class Tensor(TensorBase):
 
     # -- to Python ------------------------------------------------------------------------------------------------
     def __float__(self) -> float:
+        if self._keys & AUTOGRAD:
+            warn_once(TO_SCALAR)
         return float(_scalar(self, "double", "__float__"))
 
     def __int__(self) -> int:
@@ -450,6 +454,8 @@ class Tensor(TensorBase):
 
     @of_tensor
     def __complex__(self) -> complex:
+        if self._keys & AUTOGRAD:
+            warn_once(TO_SCALAR)
         return complex(_single(self))
 
     @of_tensor

@@ -311,3 +311,11 @@ def __getattr__(name: str) -> Any:
     if name in _utils_names.__all__:
         return getattr(_utils_names, name)
     raise AttributeError(f"module '{__name__}' has no attribute '{name}'")
+
+
+def _maybe_view_chunk_cat(res: Any, group_size: int, gather_dim: int) -> Any:
+    """`torch.cat(torch.chunk(res, group_size, 0), gather_dim)`: a view where nothing has to be moved."""
+    if gather_dim == 0:
+        return res
+    parts = res.unflatten(0, (group_size, -1)).movedim(0, gather_dim)
+    return parts.flatten(gather_dim, gather_dim + 1)

@@ -15,6 +15,10 @@ _PACKAGE = os.path.dirname(os.path.abspath(__file__)) + os.sep
 _SAID: set[str] = set()
 # Whether what is said once is said every time: `torch.set_warn_always`.
 ALWAYS = [False]
+TO_SCALAR = (
+    "Converting a tensor with requires_grad=True to a scalar may lead to unexpected behavior.\n"
+    "Consider using tensor.detach() first."
+)
 
 
 def _inside(frame: FrameType) -> bool:

@@ -230,7 +230,7 @@ def _is_tracing() -> bool:
 
 
 # PyTorch's modules inside `_C` that are imported by name as well.
-_MODULES = frozenset({"_autograd", "_distributed_c10d", "_profiler"})
+_MODULES = frozenset({"_autograd", "_distributed_c10d", "_functorch", "_profiler"})
 # Classes of TorchScript, for `isinstance` and annotations: nothing is ever an instance.
 _SCRIPT = frozenset(
     """AnyType Block BoolType DictType FloatType Graph IntType InterfaceType JITException ListType Node NoneType

@@ -5,6 +5,7 @@ Invariant: a level has PyTorch's number, its depth among the transforms that run
 
 from __future__ import annotations
 
+from enum import Enum
 from typing import Any
 
 from .._batching import dims
@@ -12,6 +13,7 @@ from .._batching.kernel import serve
 from .._batching.level import Level, batch_of, enter, inside, leave, levels_of, live, transforms
 
 __all__ = [
+    "TransformType",
     "_add_batch_dim",
     "_remove_batch_dim",
     "_unwrap_batched",
@@ -31,6 +33,16 @@ __all__ = [
     "reshape_dim_into",
     "reshape_dim_outof",
 ]
+
+
+class TransformType(Enum):
+    """Kinds of transforms."""
+
+    Torch = 0
+    Vmap = 1
+    Grad = 2
+    Jvp = 3
+    Functionalize = 4
 
 
 def _level(depth: int) -> Level:

@@ -13,4 +13,8 @@ def __getattr__(name: str) -> Any:
         from .. import _operators
 
         return getattr(_operators, name)
+    if name == "DispatchKey":
+        from .._dispatch_keys import DispatchKey
+
+        return DispatchKey
     raise AttributeError(f"module {__name__!r} has no attribute {name!r}")

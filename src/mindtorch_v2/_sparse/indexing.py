@@ -64,9 +64,9 @@ def _turn(t: Any, i: int, j: int, size: Any) -> Any:
 
 @serves("t")
 def t_(self: Any) -> Any:
-    if self.dim() > 2:
-        raise RuntimeError(f"t() expects a tensor with <= 2 dimensions, but self is {self.dim()}D")
     p = parts(self)
+    if self.dim() > 2 and not is_coo(self):
+        raise RuntimeError(f"t() expects a tensor with <= 2 dimensions, but self is {self.dim()}D")
     if is_coo(self) and (p.sparse_dim > 2 or p.dense_dim):
         raise RuntimeError(
             f"t() expects a tensor with <= 2 sparse and 0 dense dimensions, but got {p.sparse_dim} sparse and "

@@ -412,11 +412,13 @@ def _values(func: Callable[..., Any], args: tuple[Any, ...], outputs: tuple[Any,
     """What the function returns now, as arrays of reals."""
     got = [o for o in _as_tuple(func(*args)) if isinstance(o, TensorBase)]
     for before, after in zip(outputs, got):
-        if before.shape != after.shape or before.dtype != after.dtype:
-            raise AssertionError(
-                "Expected `func` to return outputs with the same shape and dtype when inputs are perturbed by "
-                f"{eps}, but got: {before.shape}, {before.dtype} and {after.shape}, {after.dtype}."
-            )
+        for what in ("shape", "dtype"):
+            was, now = getattr(before, what), getattr(after, what)
+            if was != now:
+                raise AssertionError(
+                    f"Expected `func` to return outputs with the same {what} when inputs are perturbed by {eps}, but "
+                    f"got: {what}s {now} and {was}."
+                )
     return [_reals(o) for o in got]
 
 

@@ -16,7 +16,15 @@ def _put(engine: Any) -> None:
 
 
 class QuantizedEngine(types.ModuleType):
-    engine = _flags.Flag(lambda: "none", _put)
+    @property
+    def engine(self) -> str:
+        """The engine; it may be set after `disable_global_flags` as well."""
+        return "none"
+
+    @engine.setter
+    def engine(self, value: Any) -> None:
+        _put(value)
+
     supported_engines = _flags.Flag(lambda: list(_ENGINES))
 
 

@@ -65,6 +65,14 @@ def once(library: Any) -> Any:
 
 
 LINES = """
+torch.asarray(__import__('numpy').float64(0.5), copy=False)
+torch.range(0, 3, out=torch.zeros(2, 3).narrow(1, 1, 2)).tolist()
+torch.view_as_complex(torch.empty_strided((2, 1, 2), (6, 7, 1))).stride()
+torch.ones(2, 2, 2).to_sparse().t()
+torch.ones(2, 2, 2).to_sparse(1).t()
+setattr(torch.ones(2), 'data', torch.eye(2).to_sparse())
+torch._utils._maybe_view_chunk_cat(torch.arange(24).reshape(4, 2, 3), 4, 2).tolist()
+torch._utils._maybe_view_chunk_cat(torch.arange(24).reshape(4, 2, 3), 2, 1).tolist()
 asked(leaf())
 asked(leaf() * 2)
 asked(leaf(), requires_grad=False)
@@ -203,3 +211,54 @@ def test_operators_with_arrays(line: str) -> None:
                 return type(error).__name__
 
     assert result(torch) == result(_oracle.load())
+
+
+@mindtorch_only
+def test_gradients_are_lost_in_numbers_with_a_warning() -> None:
+    x = torch.tensor(2.0, requires_grad=True)
+    torch.set_warn_always(True)
+    try:
+        for convert in (float, complex):
+            with pytest.warns(UserWarning, match="Converting a tensor with requires_grad=True to a scalar"):
+                convert(x)
+        with warnings.catch_warnings():
+            warnings.simplefilter("error")
+            int(x), bool(x), x.item(), float(x.detach())
+    finally:
+        torch.set_warn_always(False)
+
+
+@mindtorch_only
+def test_operators_of_functions_are_served_by_key() -> None:
+    keys, seen = torch._C.DispatchKey, []
+    op: Any = import_module(f"{torch.__name__}._ops").HigherOrderOperator("an_operator")
+
+    @op.py_impl(keys.AutogradCPU)
+    def above(x: Any) -> Any:
+        seen.append("autograd")
+        with torch._C._AutoDispatchBelowAutograd():
+            return op(x)
+
+    @op.py_impl(keys.CPU)
+    def below(x: Any) -> Any:
+        seen.append("cpu")
+        return x + 1
+
+    class Mode(torch.utils._python_dispatch.TorchDispatchMode):
+        def __torch_dispatch__(self, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
+            return func(*args, **(kwargs or {}))
+
+    @op.py_impl(Mode)
+    def between(mode: Any, x: Any) -> Any:
+        seen.append("mode")
+        return op(x)
+
+    assert op(torch.ones(1)).tolist() == [2] and seen == ["autograd", "cpu"]
+    seen.clear()
+    with Mode():
+        assert op(torch.ones(1)).tolist() == [2]
+    assert seen == ["autograd", "mode", "cpu"]
+    with pytest.raises(RuntimeError, match="Trying to override"):
+        op.py_impl(keys.CPU)(below)
+    with pytest.raises(NotImplementedError, match="could not find kernel"):
+        op(torch.ones(1, device="meta"))

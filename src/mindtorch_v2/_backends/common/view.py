@@ -722,7 +722,7 @@ class ViewAsComplexKernel(Kernel):
         if stride[n - 1] != 1:
             raise RuntimeError("Tensor must have a last dimension with stride 1")
         for i in range(n - 1):
-            if stride[i] % 2 != 0:
+            if stride[i] % 2 != 0 and shape[i] != 1:
                 raise RuntimeError("Tensor must have a stride divisible by 2 for all but last dimension")
         if src._offset % 2 != 0:
             raise RuntimeError("Tensor must have a storage_offset divisible by 2")
