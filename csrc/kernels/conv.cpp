@@ -18,6 +18,7 @@
 #include "gemm.h"
 #include "lanes.h"
 #include "windows.h"
+#include "winograd.h"
 
 #include <algorithm>
 #include <vector>
@@ -137,52 +138,66 @@ template <class A> struct Weights {
 
 // ---------------------------------------------------------------- each row by itself
 
-template <class A, int V> MT_INLINE void sum_vectors(const A* from, const int64_t* offset, const A* w, int64_t k,
-                                                     A start, A* to) {
+// V vectors of places in each of R rows: as many sums as it takes to keep the units busy while one waits for the other.
+template <class A, int R, int V>
+MT_INLINE void sum_vectors(const A* from, int64_t from_row, const int64_t* offset, const A* w, int64_t k, A start,
+                           A* to, int64_t to_row) {
     typedef A Vector __attribute__((vector_size(32)));
     typedef A Loose __attribute__((vector_size(32), aligned(alignof(A)), may_alias));
     constexpr int LANES = 32 / sizeof(A);
-    Vector sum[V];
+    Vector sum[R][V];
 #pragma GCC unroll 4
-    for (int v = 0; v < V; ++v) sum[v] = Vector{} + start;
+    for (int r = 0; r < R; ++r)
+#pragma GCC unroll 4
+        for (int v = 0; v < V; ++v) sum[r][v] = Vector{} + start;
     for (int64_t p = 0; p < k; ++p) {
         const A* at = from + offset[p];
         const A x = w[p];
 #pragma GCC unroll 4
-        for (int v = 0; v < V; ++v) sum[v] += x * Vector(*reinterpret_cast<const Loose*>(at + v * LANES));
+        for (int r = 0; r < R; ++r)
+#pragma GCC unroll 4
+            for (int v = 0; v < V; ++v)
+                sum[r][v] += x * Vector(*reinterpret_cast<const Loose*>(at + r * from_row + v * LANES));
     }
 #pragma GCC unroll 4
-    for (int v = 0; v < V; ++v) *reinterpret_cast<Loose*>(to + v * LANES) = sum[v];
+    for (int r = 0; r < R; ++r)
+#pragma GCC unroll 4
+        for (int v = 0; v < V; ++v) *reinterpret_cast<Loose*>(to + r * to_row + v * LANES) = sum[r][v];
 }
 
-// A row of places. Whole vectors are written where they belong, the last one over a part of its neighbour; only rows
-// shorter than a vector, or with gaps, go by way of `edge`, and vectors run past their last place in what they read.
-template <class A>
-MT_INLINE void sum_row(const A* from, const int64_t* offset, const A* w, int64_t k, A start, A* to, int64_t step,
-                       int64_t n) {
-    constexpr int LANES = 32 / sizeof(A);
+// R rows of n places. Whole vectors are written where they belong, the last ones over a part of their neighbours; only
+// rows shorter than a vector, or with gaps, go by way of `edge`, and vectors run past their last place in what they read.
+template <class A, int R>
+MT_INLINE void sum_lines(const A* from, int64_t from_row, const int64_t* offset, const A* w, int64_t k, A start, A* to,
+                         int64_t to_row, int64_t step, int64_t n) {
+    constexpr int LANES = 32 / sizeof(A), MOST = R == 1 ? 4 : 2;
     if (step == 1 && n >= LANES) {
         int64_t x = 0;
-        for (; x + 4 * LANES <= n; x += 4 * LANES) sum_vectors<A, 4>(from + x, offset, w, k, start, to + x);
-        if (x + 2 * LANES <= n) {
-            sum_vectors<A, 2>(from + x, offset, w, k, start, to + x);
+        for (; x + MOST * LANES <= n; x += MOST * LANES)
+            sum_vectors<A, R, MOST>(from + x, from_row, offset, w, k, start, to + x, to_row);
+        if (MOST == 4 && x + 2 * LANES <= n) {
+            sum_vectors<A, R, 2>(from + x, from_row, offset, w, k, start, to + x, to_row);
             x += 2 * LANES;
         }
-        if (x + LANES <= n) {
-            sum_vectors<A, 1>(from + x, offset, w, k, start, to + x);
-            x += LANES;
+        if (n - x > LANES && n >= 2 * LANES) {
+            x = n - 2 * LANES;
+            sum_vectors<A, R, 2>(from + x, from_row, offset, w, k, start, to + x, to_row);
+            return;
         }
-        if (x < n) sum_vectors<A, 1>(from + n - LANES, offset, w, k, start, to + n - LANES);
+        for (; x < n; x += LANES) {
+            const int64_t at = x + LANES <= n ? x : n - LANES;
+            sum_vectors<A, R, 1>(from + at, from_row, offset, w, k, start, to + at, to_row);
+        }
         return;
     }
-    A edge[4 * LANES];
-    for (int64_t x = 0; x < n; x += 4 * LANES) {
+    A edge[R * 2 * LANES];
+    for (int64_t x = 0; x < n; x += 2 * LANES) {
         const int64_t left = n - x;
-        if (left > 2 * LANES) sum_vectors<A, 4>(from + x, offset, w, k, start, edge);
-        else if (left > LANES) sum_vectors<A, 2>(from + x, offset, w, k, start, edge);
-        else sum_vectors<A, 1>(from + x, offset, w, k, start, edge);
-        const int64_t count = left < 4 * LANES ? left : 4 * LANES;
-        for (int64_t i = 0; i < count; ++i) to[(x + i) * step] = edge[i];
+        if (left > LANES) sum_vectors<A, R, 2>(from + x, from_row, offset, w, k, start, edge, 2 * LANES);
+        else sum_vectors<A, R, 1>(from + x, from_row, offset, w, k, start, edge, 2 * LANES);
+        const int64_t count = left < 2 * LANES ? left : 2 * LANES;
+        for (int r = 0; r < R; ++r)
+            for (int64_t i = 0; i < count; ++i) to[r * to_row + (x + i) * step] = edge[r * 2 * LANES + i];
     }
 }
 
@@ -200,10 +215,15 @@ template <class A> void sum_rows(const Form<A>& f, const Weights<A>& weights) {
                          const A* from = f.copy + group * f.group_from;
                          A* to = f.out + row * f.row_to;
                          at_level(MT_BODY {
-                             for (int64_t z = 0; z < g.z; ++z)
-                                 for (int64_t y = 0; y < g.y; ++y)
-                                     sum_row(from + f.from.at(n, z, y, 0), f.offset.data(), w.data(), f.k(), start,
-                                             to + f.to.at(n, z, y, 0), f.to.x, g.x);
+                             for (int64_t z = 0; z < g.z; ++z) {
+                                 int64_t y = 0;
+                                 for (; y + 4 <= g.y; y += 4)
+                                     sum_lines<A, 4>(from + f.from.at(n, z, y, 0), f.from.y, f.offset.data(), w.data(),
+                                                     f.k(), start, to + f.to.at(n, z, y, 0), f.to.y, f.to.x, g.x);
+                                 for (; y < g.y; ++y)
+                                     sum_lines<A, 1>(from + f.from.at(n, z, y, 0), f.from.y, f.offset.data(), w.data(),
+                                                     f.k(), start, to + f.to.at(n, z, y, 0), f.to.y, f.to.x, g.x);
+                             }
                          });
                      }
                  });
@@ -549,7 +569,43 @@ template <class A> Form<A> plain_form(const Call& c, const Padded& p) {
     return f;
 }
 
+// Whether all of it was computed by Winograd's algorithm: 3 x 3 places, one apart. `back`: the gradient of the input, which
+// is the same with weights turned around.
+template <class A> bool by_winograd(const Call& c, const A* x, const A* weight, const A* bias, A* out, bool back) {
+    const Window& v = c.v;
+    if (v.in.d != 1 || v.out.d != 1 || v.kernel.d != 1 || v.kernel.h != 3 || v.kernel.w != 3 || v.stride.h != 1 ||
+        v.stride.w != 1 || v.dilation.h != 1 || v.dilation.w != 1 || v.padding.d != 0 || v.padding.h > 2 ||
+        v.padding.w > 2)
+        return false;
+    const Triple &from = back ? v.out : v.in, &to = back ? v.in : v.out;
+    const int64_t k = back ? c.results : c.channels, rows = back ? c.channels : c.results;
+    const int64_t taps = 9, weights = c.results * c.channels * taps;
+    for (int64_t g = 0; g < c.groups; ++g) {
+        const Winograd<A> part{c.images,
+                               k,
+                               rows,
+                               from.h,
+                               from.w,
+                               to.h,
+                               to.w,
+                               back ? 2 - v.padding.h : v.padding.h,
+                               back ? 2 - v.padding.w : v.padding.w,
+                               x + g * k * from.size(),
+                               c.groups * k * from.size(),
+                               weight + g * weights,
+                               back ? taps : c.channels * taps,
+                               back ? c.channels * taps : taps,
+                               back,
+                               bias ? bias + g * rows : nullptr,
+                               out + g * rows * to.size(),
+                               c.groups * rows * to.size()};
+        if (!part.worthwhile() || !part.run()) return false;
+    }
+    return true;
+}
+
 template <class A> void forward(const Call& c, const Padded& p, const A* x, const A* weight, const A* bias, A* out) {
+    if (by_winograd(c, x, weight, bias, out, false)) return;
     Form<A> f = plain_form<A>(c, p);
     const int64_t k = f.k();
     Weights<A> w{weight, c.results * k, k, std::vector<int64_t>((size_t)k)};
@@ -625,6 +681,7 @@ void input_remainder(const Call& c, const Padded& p, const Triple& at, const A* 
 
 template <class A> void input_gradient(const Call& c, const Padded& p, const A* grad, const A* weight, const A* bias,
                                        A* out) {
+    if (by_winograd(c, grad, weight, bias, out, true)) return;
     const Window& v = c.v;
     Form<A> f{};
     f.from = {c.groups * c.results * p.plane(), p.size.h * p.row(), p.row(), 1};

@@ -1,7 +1,9 @@
-// Which level of instructions kernels use: see cpu.h.
+// Which level of instructions kernels use, and what fits the caches: see cpu.h and caches.h.
 #include "cpu.h"
+#include "caches.h"
 
 #include <cstdlib>
+#include <unistd.h>
 
 namespace mt {
 namespace {
@@ -37,8 +39,23 @@ bool finds_bf16() {
 #endif
 }
 
+// A size in bytes by its number in sysconf(), within reason.
+int64_t cache_size(int name, int64_t least, int64_t most, int64_t usual) {
+    const int64_t found = name < 0 ? 0 : (int64_t)sysconf(name);
+    return found < least || found > most ? usual : found;
+}
+Caches find_caches() {
+#ifdef _SC_LEVEL1_DCACHE_SIZE
+    const int first = _SC_LEVEL1_DCACHE_SIZE, second = _SC_LEVEL2_CACHE_SIZE;
+#else
+    const int first = -1, second = -1;
+#endif
+    return {cache_size(first, 8 << 10, 1 << 20, 32 << 10), cache_size(second, 128 << 10, 64 << 20, 512 << 10)};
+}
+
 }  // namespace
 
+const Caches caches = find_caches();
 const Level cpu_level = chosen();
 const bool cpu_has_bf16 = finds_bf16();
 
@@ -53,5 +70,13 @@ static PyObject* cpu_level_name(PyObject*, PyObject* const*, Py_ssize_t nargs) {
     });
 }
 
+static PyObject* cpu_caches(PyObject*, PyObject* const*, Py_ssize_t nargs) {
+    return guard([&]() -> PyObject* {
+        expect_args("cpu_caches", nargs, 0);
+        return Py_BuildValue("(LL)", (long long)caches.first, (long long)caches.second);
+    });
+}
+
 PyMethodDef cpu_methods[] = {MT_METHOD("cpu_level", cpu_level_name, "The level of instructions that kernels use."),
+                             MT_METHOD("cpu_caches", cpu_caches, "Bytes of the caches that blocks are made to fit."),
                              {nullptr, nullptr, 0, nullptr}};

@@ -20,9 +20,15 @@ def show() -> str:
         f"  - compiled modules: {'yes' if _compiled() else 'no'}",
         f"  - native module: {os.path.basename(_native.__file__ or '')}",
         f"  - CPU capability usage: {get_cpu_capability()}",
+        f"  - blocks for caches of {_caches()}",
         "  - devices: cpu, meta, npu (Ascend)",
     ]
     return "\n".join(lines) + "\n"
+
+
+def _caches() -> str:
+    first, second = _native.cpu_caches()
+    return f"{first >> 10} KiB and {second >> 10} KiB"
 
 
 def _compiled() -> bool:

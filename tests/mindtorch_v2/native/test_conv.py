@@ -39,6 +39,14 @@ NAMED: list[Case] = [
     (4, 1, 1, 1, (1, 1), (1, 1), (1, 1), (0, 0), (1, 1), False),
     (1, 1, 300, 8, (6, 6), (3, 3), (1, 1), (1, 1), (1, 1), False),
     (1, 1, 1, 4, (3, 3), (3, 3), (5, 5), (40, 40), (1, 1), False),
+    # Enough channels and places for tiles of 2 x 2 results: sizes even and odd, every padding, groups, many weights.
+    (2, 1, 40, 33, (12, 31), (3, 3), (1, 1), (1, 1), (1, 1), False),
+    (8, 1, 64, 26, (4, 4), (3, 3), (1, 1), (1, 1), (1, 1), False),
+    (2, 2, 32, 27, (9, 14), (3, 3), (1, 1), (2, 2), (1, 1), False),
+    (1, 1, 24, 24, (20, 75), (3, 3), (1, 1), (0, 0), (1, 1), False),
+    (2, 1, 25, 27, (3, 70), (3, 3), (1, 1), (0, 2), (1, 1), False),
+    (2, 1, 26, 24, (10, 11), (3, 3), (1, 1), (1, 1), (1, 1), True),
+    (9, 1, 264, 270, (8, 8), (3, 3), (1, 1), (1, 1), (1, 1), False),
 ]
 
 
@@ -96,6 +104,18 @@ def test_drawn() -> None:
         compare(case, torch.float32, 1e-5)
 
 
+def test_what_is_not_finite_stays_where_it_belongs() -> None:
+    # Tiles mix their places: a result that is not finite has all of them computed one by one.
+    rng = np.random.default_rng(0)
+    x, w = rng.standard_normal((2, 32, 12, 12)), rng.standard_normal((32, 32, 3, 3))
+    x[0, 3, 4, 5], x[1, 2, 0, 0] = np.inf, np.nan
+    got = torch.nn.functional.conv2d(torch.tensor(x).float(), torch.tensor(w).float(), padding=1)
+    for n, y, z in ((0, 4, 5), (1, 0, 0)):
+        near = got[n, :, max(0, y - 1) : y + 2, max(0, z - 1) : z + 2]
+        assert not near.isfinite().any() and near.isinf().all() == (n == 0)
+        assert int(got[n].isfinite().logical_not().sum()) == near.numel()
+
+
 def test_any_number_of_threads() -> None:
     before = torch.get_num_threads()
     try:
@@ -139,7 +159,8 @@ def test_operands_are_checked() -> None:
 def test_error_as_small_as_pytorch_s(oracle: Any) -> None:
     rng = np.random.default_rng(0)
     for shape, weight, stride in [((2, 64, 28, 28), (64, 64, 3, 3), 1), ((1, 3, 64, 64), (32, 3, 7, 7), 2),
-                                  ((4, 128, 7, 7), (128, 128, 3, 3), 1)]:  # fmt: skip
+                                  ((4, 128, 7, 7), (128, 128, 3, 3), 1),
+                                  ((4, 256, 8, 8), (64, 256, 3, 3), 1)]:  # fmt: skip
         x, w = rng.standard_normal(shape).astype(np.float32), rng.standard_normal(weight).astype(np.float32)
         errors = []
         for library in (torch, oracle):
@@ -152,14 +173,18 @@ def test_error_as_small_as_pytorch_s(oracle: Any) -> None:
         assert errors[0] <= 1.5 * errors[1], (shape, errors)
 
 
-BASELINE = """
+LOWER = """
 from mindtorch_v2 import _native
 from tests.mindtorch_v2.native import test_conv as t
-assert _native.cpu_level() == "baseline"
+import os
+assert _native.cpu_level() == os.environ["MINDTORCH_CPU"]
 for case in t.NAMED:
     t.compare(case, t.torch.float32, 1e-5)
 """
 
 
-def test_baseline_instructions() -> None:
-    subprocess.run([sys.executable, "-c", BASELINE], check=True, env={**os.environ, "MINDTORCH_CPU": "baseline"})
+@pytest.mark.parametrize("level", ["baseline", "avx2"])
+def test_lower_levels_of_instructions(level: str) -> None:
+    if level != "baseline" and _native.cpu_level() == "baseline":
+        pytest.skip("this CPU has no other level")
+    subprocess.run([sys.executable, "-c", LOWER], check=True, env={**os.environ, "MINDTORCH_CPU": level})
