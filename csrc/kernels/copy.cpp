@@ -3,7 +3,7 @@
 // where both dtypes have a cast to a third that loses nothing on the way.
 #include "common.h"
 #include "cpu.h"
-#include "move.h"
+#include "transpose.h"
 #include "pointwise_loop.h"
 
 #include <algorithm>
@@ -223,6 +223,35 @@ void cast_strided(char* dst, int64_t dstep, int dcode, const char* src, int64_t 
         copy_tile(dst + i * dstep, dstep, 0, dcode, src + i * sstep, sstep, 0, scode, n - i < BLOCK ? n - i : BLOCK, 1);
 }
 
+// Rows of one side are columns of the other, and both lie side by side: the matrix is transposed from one to the other.
+// Squares of a few cache lines on both sides, read along the rows of the source.
+template <class T> static void copy_transposed(const Loop<2>& loop) {
+    constexpr int64_t DOWN = 32, ACROSS = 256 / sizeof(T);
+    const int64_t n0 = loop.dim[0], n1 = loop.dim[1], strips = ceil_div(n1, ACROSS);
+    const int64_t d1 = loop.step[0][1], s0 = loop.step[1][0];
+    parallel_for(loop.numel / (n0 * n1) * strips, ceil_div(GRAIN, n0 * ACROSS), [&](int64_t begin, int64_t end) {
+        Cursor<2> at(loop, 2, begin / strips);
+        for (int64_t strip = begin % strips; begin < end; ++begin) {
+            const int64_t j = strip * ACROSS, across = std::min(ACROSS, n1 - j);
+            at_level(MT_BODY {
+                for (int64_t i = 0; i < n0; i += DOWN)
+                    transpose_rows<T>(at.ptr[0] + i * (int64_t)sizeof(T) + j * d1, d1,
+                                      at.ptr[1] + i * s0 + j * (int64_t)sizeof(T), s0, std::min(DOWN, n0 - i), across);
+            });
+            if (++strip == strips) {
+                strip = 0;
+                at.next();
+            }
+        }
+    });
+}
+// Steps of whole elements: registers count in them.
+static bool transposes(const Loop<2>& loop, int size) {
+    return size <= 8 && loop.ndim > 1 && loop.dim[0] >= 8 && loop.dim[1] >= 8 && loop.step[0][0] == size &&
+           loop.step[1][1] == size && loop.step[1][0] > size && loop.step[0][1] > size && loop.step[1][0] % size == 0 &&
+           loop.step[0][1] % size == 0;
+}
+
 void copy_tensor(const Shape& shape, char* dst, const int64_t* dstride, int dcode, const char* src,
                  const int64_t* sstride, int scode) {
     if (shape.numel == 0) return;
@@ -232,6 +261,14 @@ void copy_tensor(const Shape& shape, char* dst, const int64_t* dstride, int dcod
     loop_operand(loop, 0, dst, shape, dstride, dsize);
     loop_operand(loop, 1, const_cast<char*>(src), shape, sstride, ssize);
     loop_finish(loop);
+    if (dcode == scode && transposes(loop, dsize)) {
+        switch (dsize) {
+            case 1: return copy_transposed<uint8_t>(loop);
+            case 2: return copy_transposed<uint16_t>(loop);
+            case 4: return copy_transposed<uint32_t>(loop);
+            default: return copy_transposed<uint64_t>(loop);
+        }
+    }
     constexpr int64_t SHORT = 512;  // bytes of a row that is not worth a step of the walk of its own
     if (wants_tiles(loop) || (loop.ndim > 1 && loop.dim[0] * dsize <= SHORT)) {
         run_tiles(loop, GRAIN, [&](char* const* p, int64_t n0, int64_t n1) {

@@ -1,6 +1,7 @@
 // The packed product: see gemm.h.
 #include "gemm.h"
 #include "lanes.h"
+#include "transpose.h"
 #include "vectors.h"
 
 #include <algorithm>
@@ -47,50 +48,6 @@ MT_INLINE void tile_of(const A* a, const A* b, const int64_t* offset, int64_t k,
         }
 }
 
-// S x S elements, transposed: to[p * width + line] = from[line * stride + p]. Lines from `lines` on are anything.
-template <class A> MT_INLINE void transpose_block(A* to, int width, const A* from, int64_t stride, int64_t lines) {
-    using V = typename Vec<A, 32>::t;
-    using L = typename Vec<A, 32>::loose;
-    if constexpr (sizeof(A) == 4) {
-        typedef int I __attribute__((vector_size(32)));
-        V r[8], s[8];
-#pragma GCC unroll 8
-        for (int i = 0; i < 8; ++i) r[i] = *reinterpret_cast<const L*>(from + std::min<int64_t>(i, lines - 1) * stride);
-#pragma GCC unroll 4
-        for (int i = 0; i < 8; i += 2) {
-            s[i] = __builtin_shuffle(r[i], r[i + 1], I{0, 8, 1, 9, 4, 12, 5, 13});
-            s[i + 1] = __builtin_shuffle(r[i], r[i + 1], I{2, 10, 3, 11, 6, 14, 7, 15});
-        }
-#pragma GCC unroll 2
-        for (int i = 0; i < 8; i += 4) {
-            r[i] = __builtin_shuffle(s[i], s[i + 2], I{0, 1, 8, 9, 4, 5, 12, 13});
-            r[i + 1] = __builtin_shuffle(s[i], s[i + 2], I{2, 3, 10, 11, 6, 7, 14, 15});
-            r[i + 2] = __builtin_shuffle(s[i + 1], s[i + 3], I{0, 1, 8, 9, 4, 5, 12, 13});
-            r[i + 3] = __builtin_shuffle(s[i + 1], s[i + 3], I{2, 3, 10, 11, 6, 7, 14, 15});
-        }
-#pragma GCC unroll 4
-        for (int i = 0; i < 4; ++i)
-            *reinterpret_cast<L*>(to + i * width) = __builtin_shuffle(r[i], r[i + 4], I{0, 1, 2, 3, 8, 9, 10, 11});
-#pragma GCC unroll 4
-        for (int i = 0; i < 4; ++i)
-            *reinterpret_cast<L*>(to + (i + 4) * width) =
-                __builtin_shuffle(r[i], r[i + 4], I{4, 5, 6, 7, 12, 13, 14, 15});
-    } else {
-        typedef int64_t I __attribute__((vector_size(32)));
-        V r[4], s[4];
-#pragma GCC unroll 4
-        for (int i = 0; i < 4; ++i) r[i] = *reinterpret_cast<const L*>(from + std::min<int64_t>(i, lines - 1) * stride);
-        s[0] = __builtin_shuffle(r[0], r[1], I{0, 4, 2, 6});
-        s[1] = __builtin_shuffle(r[0], r[1], I{1, 5, 3, 7});
-        s[2] = __builtin_shuffle(r[2], r[3], I{0, 4, 2, 6});
-        s[3] = __builtin_shuffle(r[2], r[3], I{1, 5, 3, 7});
-        *reinterpret_cast<L*>(to) = __builtin_shuffle(s[0], s[2], I{0, 1, 4, 5});
-        *reinterpret_cast<L*>(to + width) = __builtin_shuffle(s[1], s[3], I{0, 1, 4, 5});
-        *reinterpret_cast<L*>(to + 2 * width) = __builtin_shuffle(s[0], s[2], I{2, 3, 6, 7});
-        *reinterpret_cast<L*>(to + 3 * width) = __builtin_shuffle(s[1], s[3], I{2, 3, 6, 7});
-    }
-}
-
 template <class A>
 MT_INLINE void pack_plain(A* panel, int width, const A* from, int64_t line_stride, int64_t k_stride, int64_t lines,
                           int64_t begin, int64_t end, int64_t first) {
@@ -117,7 +74,7 @@ MT_INLINE void pack_panel(A* panel, int width, const A* from, int64_t line_strid
     const int64_t blocks = (k - 1) / S * S;  // nothing is spoilt behind the last row
     for (int64_t p = 0; p < blocks; p += S)
         for (int64_t l = (lines - 1) / S * S; l >= 0; l -= S)
-            transpose_block(panel + p * width + l, width, from + l * line_stride + p, line_stride, lines - l);
+            transpose_lines(panel + p * width + l, width, from + l * line_stride + p, line_stride, lines - l);
     if (lines < width) pack_plain(panel, width, from, line_stride, k_stride, lines, 0, blocks, lines);
     pack_plain(panel, width, from, line_stride, k_stride, lines, blocks, k, 0);
 }
@@ -336,6 +293,10 @@ void pack_pairs(A* panels, int width, const Source& from, int64_t line_stride, i
                     uint32_t* to = panel + q * width;
                     for (int64_t i = 0; i < here; ++i) to[i] = uint32_t(low[i]) | uint32_t(high[i]) << 16;
                 }
+            } else if (k_stride == 1 && line_stride % 2 == 0 && whole > 0) {
+                // Pairs lie side by side: they move as floats do.
+                pack_panel(reinterpret_cast<float*>(panel), width, reinterpret_cast<const float*>(first),
+                           line_stride / 2, 1, here, whole);
             } else {
                 for (int64_t i = 0; i < here; ++i) {
                     const uint16_t* line = first + i * line_stride;

@@ -193,6 +193,33 @@ void select_chunks(const Shape& outer, const Operand& out, int64_t ostep, const 
     });
 }
 
+// Columns of dense rows: indices are read and checked once, for all rows.
+template <class T>
+void select_columns(const Shape& outer, const Operand& out, const Operand& src, const Indices& index, int64_t n,
+                    const Bounds& bounds) {
+    const Scratch room(n, sizeof(int32_t));
+    int32_t* place = room.as<int32_t>();
+    for (int64_t i = 0; i < n; ++i) place[i] = (int32_t)bounds.read(index.data + i * index.stride[0] * 8);
+    Loop<2> loop;
+    loop_begin(loop, outer);
+    loop_operand(loop, 0, out.data, outer, out.stride, out.itemsize);
+    loop_operand(loop, 1, src.data, outer, src.stride, src.itemsize);
+    loop_finish(loop);
+    parallel_for(outer.numel, std::max<int64_t>(1, GRAIN / n), [&](int64_t begin, int64_t end) {
+        Cursor<2> at(loop, 0, begin);
+        for (; begin < end; ++begin, at.next()) {
+            T* to = reinterpret_cast<T*>(at.ptr[0]);
+            const T* from = reinterpret_cast<const T*>(at.ptr[1]);
+            int64_t i = 0;
+            for (; i + 4 <= n; i += 4) {
+                const T a = from[place[i]], b = from[place[i + 1]], c = from[place[i + 2]], d = from[place[i + 3]];
+                to[i] = a, to[i + 1] = b, to[i + 2] = c, to[i + 3] = d;
+            }
+            for (; i < n; ++i) to[i] = from[place[i]];
+        }
+    });
+}
+
 void select_all(const Shape& shape, int dim, const Operand& out, const Operand& src, const Indices& index, int64_t n,
                 const Bounds& bounds) {
     Shape outer;
@@ -207,6 +234,13 @@ void select_all(const Shape& shape, int dim, const Operand& out, const Operand& 
     if (bytes >= 16 && dense_from(shape, out, dim + 1) && dense_from(shape, src, dim + 1)) {
         select_chunks(outer, out, jump_of(out, shape, dim), src, jump_of(src, shape, dim), index, n, bytes, bounds);
         return;
+    }
+    if (dim == shape.ndim - 1 && n > 0 && outer.numel > 1 && bounds.size < INT32_MAX &&
+        jump_of(out, shape, dim) == bytes && jump_of(src, shape, dim) == bytes) {
+        if (bytes == 4) return select_columns<uint32_t>(outer, out, src, index, n, bounds);
+        if (bytes == 8) return select_columns<uint64_t>(outer, out, src, index, n, bounds);
+        if (bytes == 2) return select_columns<uint16_t>(outer, out, src, index, n, bounds);
+        if (bytes == 1) return select_columns<uint8_t>(outer, out, src, index, n, bounds);
     }
     int64_t istride[MAXD];
     for (int i = 0; i < shape.ndim; ++i) istride[i] = i == dim ? index.stride[0] : 0;
