@@ -294,8 +294,12 @@ MT_INLINE float erf_v(float x) {
 }
 
 // Rarely hot float32 functions, through double.
-MT_INLINE float log2_v(float x) { return (float)(log_v((double)x) * 1.44269504088896338700e+00); }
-MT_INLINE float log10_v(float x) { return (float)(log_v((double)x) * 4.34294481903251816668e-01); }
+MT_INLINE float log_times(float x, double factor) {
+    const double d = x, r = log_short(d) * factor;
+    return (float)(d >= 0.0 ? r : std::numeric_limits<double>::quiet_NaN());
+}
+MT_INLINE float log2_v(float x) { return log_times(x, 1.44269504088896338700e+00); }
+MT_INLINE float log10_v(float x) { return log_times(x, 4.34294481903251816668e-01); }
 MT_INLINE float sin_v(float x) { return x == 0.0f ? x : (float)sincos_v((double)x).sin; }
 MT_INLINE float cos_v(float x) { return (float)sincos_v((double)x).cos; }
 MT_INLINE float tan_v(float x) {
@@ -388,7 +392,8 @@ MT_INLINE double tanh_v(double x) {
     const double near = a + a * z * (p / q);
     return std::copysign(a < 0.625 ? near : big, x);
 }
-MT_INLINE double erf_v(double x) { return std::erf(x); }
+double MT_INLINE erf_whole(double x);  // math_special.h
+MT_INLINE double erf_v(double x) { return erf_whole(x); }
 MT_INLINE double pow_v(double x, double y) { return std::pow(x, y); }
 MT_INLINE double atan2_v(double y, double x) { return std::atan2(y, x); }
 MT_INLINE double hypot_v(double x, double y) { return std::hypot(x, y); }
@@ -509,3 +514,5 @@ template <class T> MT_INLINE T gelu_tanh_v(T x) {
 }
 
 }  // namespace mt
+
+#include "math_special.h"  // what the functions above declare

@@ -44,7 +44,7 @@ MT_INLINE int cost_of(int op, Native native) {
         MT_UNARY_EXPRESSION_PAIRS(MT_CASE)
 #undef MT_CASE
         case OP_EXP: case OP_LOG: case OP_SIN: case OP_COS: case OP_TAN: case OP_TANH:
-        case OP_SIGMOID: case OP_GELU: case OP_GELU_TANH: case OP_SILU: case OP_ERF: case OP_ERFC: case OP_LGAMMA:
+        case OP_SIGMOID: case OP_GELU: case OP_GELU_TANH: case OP_SILU: case OP_ERF: case OP_LGAMMA:
         case OP_DIGAMMA: case OP_ERFINV: case OP_SINC: case OP_ANGLE: case OP_POW: case OP_ATAN2: case OP_HYPOT:
         case OP_FMOD: case OP_REMAINDER: case OP_FLOOR_DIV: case OP_XLOGY: case OP_GELU_BACKWARD:
         case OP_GELU_TANH_BACKWARD: case OP_SILU_BACKWARD: case OP_ELU: case OP_SOFTPLUS: case OP_LOG_SIGMOID:

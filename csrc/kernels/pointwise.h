@@ -27,15 +27,16 @@
     X(GELU_TANH, gelu_tanh_v(x)) \
     X(SILU, silu_v(x)) \
     X(ERF, erf_v(x)) \
-    X(ERFC, std::erfc(x)) \
+    X(ERFINV, erfinv_v(x)) \
     X(ANGLE, x != x ? x : (x < T(0) ? T(3.14159265358979323846) : T(0))) \
     X(SINC, x == T(0) ? T(1) : std::sin(T(3.14159265358979323846) * x) / (T(3.14159265358979323846) * x))
 // The same where float32 has a formula of its own, and float64 another, or the C library's.
 #define MT_UNARY_EXPRESSION_PAIRS(X) \
-    X(EXP2, exp2_v(x), std::exp2(x)) \
+    X(EXP2, exp2_v(x), exp2_v(x)) \
+    X(ERFC, erfc_v(x), std::erfc(x)) \
     X(EXPM1, expm1_v(x), expm1_v(x)) \
-    X(LOG2, log2_v(x), std::log2(x)) \
-    X(LOG10, log10_v(x), std::log10(x)) \
+    X(LOG2, log2_v(x), log2_v(x)) \
+    X(LOG10, log10_v(x), log10_v(x)) \
     X(LOG1P, log1p_v(x), log1p_v(x)) \
     X(ASIN, asin_v(x), std::asin(x)) \
     X(ACOS, acos_v(x), std::acos(x)) \
@@ -52,25 +53,30 @@
     X(ATAN2, atan2_v(a, b)) \
     X(HYPOT, hypot_v(a, b)) \
     X(COPYSIGN, std::copysign(a, b)) \
+    X(NEXTAFTER, nextafter_v(a, b)) \
+    X(LOGADDEXP, logaddexp_v(a, b)) \
+    X(LOGADDEXP2, logaddexp2_v(a, b)) \
     X(SIGMOID_BACKWARD, a * (T(1) - b) * b) \
     X(TANH_BACKWARD, a * (T(1) - b * b))
 
 // Activation functions: they may take up to three numbers beside their operands.
 #define MT_ACTIVATION_OPS(X) \
-    X(LEAKY_RELU) X(ELU) X(SOFTPLUS) X(LOG_SIGMOID) X(MISH) X(HARDSIGMOID) X(HARDSWISH) X(HARDSHRINK) X(SOFTSHRINK)
+    X(LEAKY_RELU) X(ELU) X(SOFTPLUS) X(LOG_SIGMOID) X(MISH) X(HARDSIGMOID) X(HARDSWISH) X(HARDSHRINK) X(SOFTSHRINK) \
+    X(THRESHOLD) X(NAN_TO_NUM)
 #define MT_ACTIVATION_BACKWARD_OPS(X) \
     X(LEAKY_RELU_BACKWARD) X(ELU_BACKWARD) X(ELU_BACKWARD_OF_RESULT) X(SOFTPLUS_BACKWARD) X(LOG_SIGMOID_BACKWARD) \
-    X(MISH_BACKWARD) X(HARDSIGMOID_BACKWARD) X(HARDSWISH_BACKWARD) X(HARDTANH_BACKWARD) X(SHRINK_BACKWARD)
+    X(MISH_BACKWARD) X(HARDSIGMOID_BACKWARD) X(HARDSWISH_BACKWARD) X(HARDTANH_BACKWARD) X(SHRINK_BACKWARD) \
+    X(SMOOTH_L1) X(HUBER)
 
 // All operators: those above, and those with more to say, whose kernels have names in the files of their types.
 #define MT_UNARY_OPS(X) \
     X(ABS) X(SIGN) X(SGN) X(SIN) X(COS) X(TAN) X(LOGICAL_NOT) X(BITWISE_NOT) X(ISNAN) X(ISINF) X(ISFINITE) \
-    X(SIGNBIT) X(POSITIVE) X(CONJ) X(REAL_ABS) X(LGAMMA) X(DIGAMMA) X(ERFINV) \
+    X(SIGNBIT) X(POSITIVE) X(CONJ) X(REAL_ABS) X(LGAMMA) X(DIGAMMA) \
     MT_ACTIVATION_OPS(X) MT_UNARY_EXPRESSIONS(X) MT_UNARY_EXPRESSION_PAIRS(X)
 #define MT_BINARY_OPS(X) \
     X(ADD) X(SUB) X(MUL) X(DIV) X(FLOOR_DIV) X(REMAINDER) X(FMOD) X(POW) X(MAXIMUM) X(MINIMUM) X(EQ) X(NE) X(LT) \
     X(LE) X(GT) X(GE) X(LOGICAL_AND) X(LOGICAL_OR) X(LOGICAL_XOR) X(BITWISE_AND) X(BITWISE_OR) X(BITWISE_XOR) \
-    X(LSHIFT) X(RSHIFT) X(XLOGY) X(THRESHOLD_BACKWARD) X(GELU_BACKWARD) X(GELU_TANH_BACKWARD) X(SILU_BACKWARD) \
+    X(LSHIFT) X(RSHIFT) X(XLOGY) X(PRELU) X(THRESHOLD_BACKWARD) X(GELU_BACKWARD) X(GELU_TANH_BACKWARD) X(SILU_BACKWARD) \
     MT_ACTIVATION_BACKWARD_OPS(X) MT_BINARY_EXPRESSIONS(X)
 #define MT_TERNARY_OPS(X) X(WHERE) X(ADDCMUL) X(ADDCDIV) X(LERP) X(CLAMP)
 // clang-format on

@@ -113,6 +113,38 @@ template <class T> struct Softshrink {
     }
 };
 
+template <class T> struct Threshold {
+    const T least, value;
+    explicit Threshold(const Params& p) : least(T(p.numbers[0])), value(T(p.numbers[1])) {}
+    MT_INLINE T run(T x) const { return x <= least ? value : x; }
+};
+template <class T> struct NanToNum {
+    const T nan, high, low;
+    explicit NanToNum(const Params& p) : nan(T(p.numbers[0])), high(T(p.numbers[1])), low(T(p.numbers[2])) {}
+    MT_INLINE T run(T x) const {
+        constexpr T inf = std::numeric_limits<T>::infinity();
+        const T end = x == inf ? high : x == -inf ? low : x;
+        return x != x ? nan : end;
+    }
+};
+// Losses of two values: a square near, a line far.
+template <class T> struct SmoothL1 {
+    const T beta;
+    explicit SmoothL1(const Params& p) : beta(T(p.numbers[0])) {}
+    MT_INLINE T run(T a, T b) const {
+        const T z = std::fabs(a - b), near = T(0.5) * z * z / beta;
+        return z < beta ? near : z - T(0.5) * beta;
+    }
+};
+template <class T> struct Huber {
+    const T delta;
+    explicit Huber(const Params& p) : delta(T(p.numbers[0])) {}
+    MT_INLINE T run(T a, T b) const {
+        const T z = std::fabs(a - b), near = T(0.5) * z * z;
+        return z <= delta ? near : delta * (z - T(0.5) * delta);
+    }
+};
+
 template <template <class> class Op> void forward(int op) {
     kernels.unary[op][N_F32] = {range_v<Op<float>, float>, F32};
     kernels.unary[op][N_F64] = {range_v<Op<double>, double>, F64};
@@ -140,6 +172,10 @@ void register_activations() {
     backward<Hardtanh>(OP_HARDTANH_BACKWARD);
     both<Hardshrink>(OP_HARDSHRINK, OP_SHRINK_BACKWARD);
     forward<Softshrink>(OP_SOFTSHRINK);
+    forward<Threshold>(OP_THRESHOLD);
+    forward<NanToNum>(OP_NAN_TO_NUM);
+    backward<SmoothL1>(OP_SMOOTH_L1);
+    backward<Huber>(OP_HUBER);
 }
 
 }  // namespace mt

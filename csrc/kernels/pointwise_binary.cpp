@@ -16,6 +16,7 @@ MT_BINARY(Mul, a* b)
 MT_BINARY(Div, a / b)
 MT_BINARY(Maximum, (a > b || a != a) ? a : b)  // NaN wins
 MT_BINARY(Minimum, (a < b || a != a) ? a : b)
+MT_BINARY(Prelu, a > T(0) ? a : a * b)
 MT_BINARY(Eq, a == b)
 MT_BINARY(Ne, a != b)
 MT_BINARY(Lt, a < b)
@@ -203,7 +204,7 @@ void register_binary_float() {
 #undef MT_ENTER
     // clang-format off: a table
     hot<Add>(OP_ADD); hot<Sub>(OP_SUB); hot<Mul>(OP_MUL); hot<Div>(OP_DIV); hot<AddAlpha>(OP_ADD_ALPHA);
-    hot<Maximum>(OP_MAXIMUM); hot<Minimum>(OP_MINIMUM);
+    hot<Maximum>(OP_MAXIMUM); hot<Minimum>(OP_MINIMUM); hot<Prelu>(OP_PRELU);
     cold<FloorDiv>(OP_FLOOR_DIV); cold<Remainder>(OP_REMAINDER); cold<Fmod>(OP_FMOD); cold<Xlogy>(OP_XLOGY);
     cold<Pow>(OP_POW);
     kernels.binary[OP_POW - BINARY_BEGIN][N_F32].vs = pow_vs<float>;

@@ -122,39 +122,6 @@ struct Digamma {
     static float run(float x) { return (float)run((double)x); }
 };
 
-struct Erfinv {
-    static double run(double y) {
-        static const double a[] = {0.886226899, -1.645349621, 0.914624893, -0.140543331};
-        static const double b[] = {-2.118377725, 1.442710462, -0.329097515, 0.012229801};
-        static const double c[] = {-1.970840454, -1.624906493, 3.429567803, 1.641345311};
-        static const double d[] = {3.543889200, 1.637067800};
-        const double magnitude = std::fabs(y);
-        if (!(magnitude <= 1.0)) return std::numeric_limits<double>::quiet_NaN();
-        if (magnitude == 1.0) return std::copysign(std::numeric_limits<double>::infinity(), y);
-        double x;
-        if (magnitude <= 0.7) {
-            const double z = y * y;
-            const double num = ((a[3] * z + a[2]) * z + a[1]) * z + a[0];
-            const double den = (((b[3] * z + b[2]) * z + b[1]) * z + b[0]) * z + 1.0;
-            x = y * num / den;
-        } else {
-            const double z = std::sqrt(-std::log((1.0 - magnitude) / 2.0));
-            const double num = ((c[3] * z + c[2]) * z + c[1]) * z + c[0];
-            const double den = (d[1] * z + d[0]) * z + 1.0;
-            x = std::copysign(num, y) / den;
-        }
-        // Two steps of Newton bring the rational start to full precision; on the complement where erf is nearly 1.
-        const double slope = 2.0 / 1.7724538509055160273;
-        for (int i = 0; i < 2; ++i) {
-            const double tail = (1.0 - magnitude) - std::erfc(std::fabs(x));
-            const double miss = magnitude <= 0.7 ? std::erf(x) - y : (y < 0 ? -tail : tail);
-            x -= miss / (slope * std::exp(-x * x));
-        }
-        return x;
-    }
-    static float run(float x) { return (float)run((double)x); }
-};
-
 template <class Op> void enter(int op) {
     kernels.unary[op][N_F32] = {range<Op, float, float>, F32};
     kernels.unary[op][N_F64] = {range<Op, double, double>, F64};
@@ -173,7 +140,7 @@ void register_unary_float() {
 #undef MT_ENTER
     enter<Abs>(OP_ABS); enter<Abs>(OP_REAL_ABS); enter<Sign>(OP_SIGN); enter<Sign>(OP_SGN); enter<Sin>(OP_SIN);
     enter<Cos>(OP_COS); enter<Tan>(OP_TAN); enter<Positive>(OP_POSITIVE); enter<Positive>(OP_CONJ);
-    enter<Lgamma>(OP_LGAMMA); enter<Digamma>(OP_DIGAMMA); enter<Erfinv>(OP_ERFINV);
+    enter<Lgamma>(OP_LGAMMA); enter<Digamma>(OP_DIGAMMA);
     enter_predicate<LogicalNot>(OP_LOGICAL_NOT); enter_predicate<IsNan>(OP_ISNAN); enter_predicate<IsInf>(OP_ISINF);
     enter_predicate<IsFinite>(OP_ISFINITE); enter_predicate<SignBit>(OP_SIGNBIT);
     // clang-format on

@@ -80,9 +80,13 @@ op("relu(Tensor self) -> Tensor",
 _threshold: Op = op(
     "threshold(Tensor self, Scalar threshold, Scalar value) -> Tensor", meta=only(REAL, "threshold_cpu", "self"),
     inplace="function", out=True, method=False,
-    kernel=lambda self, threshold, value: _where.call((self <= _whole(self, threshold), _whole(self, value), self)),
+    kernel=lambda self, threshold, value: threshold_parts(self, threshold, value),
     grad=dict(self=lambda g, self, threshold: _threshold_backward.call((g, self, threshold))))
 grad_when_written(_threshold, self=lambda g, self, threshold: _threshold_backward.call((g, self, threshold)))
+
+
+def threshold_parts(self: Any, threshold: Any, value: Any) -> Any:
+    return _where.call((self <= _whole(self, threshold), _whole(self, value), self))
 
 
 def _whole(self: Any, number: Any) -> Any:

@@ -385,7 +385,7 @@ _xlogy: Op = op(
     grad=dict(self=_xlogy_self, other=lambda g, self, other: g * self / other))
 
 
-def _logaddexp(self: Any, other: Any) -> Any:
+def logaddexp_parts(self: Any, other: Any) -> Any:
     a, b = pair(self, other)
     if a.is_complex() or b.is_complex():
         up = a.real >= b.real
@@ -406,7 +406,7 @@ def _logaddexp2(self: Any, other: Any) -> Any:
 
 
 op("logaddexp(Tensor self, Tensor other) -> Tensor", meta=only(FLOATS | COMPLEX, "logaddexp_cpu"), out=True,
-   kernel=_logaddexp,
+   kernel=logaddexp_parts,
    grad=dict(self=lambda g, self, other: over(g, (other - self).exp() + 1),
              other=lambda g, self, other: over(g, (self - other).exp() + 1)))
 op("logaddexp2(Tensor self, Tensor other) -> Tensor", meta=only(FLOATS, "logaddexp2_cpu"), out=True,
@@ -619,13 +619,13 @@ _masked_fill: Op = op(
     grad=dict(self=lambda g, mask: g.masked_fill(mask, 0), value=lambda g, mask: _where.call((mask, g, 0)).sum()))
 
 
-def _nan_to_num(self: Any, nan: float | None, posinf: float | None, neginf: float | None) -> Any:
+def nan_to_num_parts(self: Any, nan: float | None, posinf: float | None, neginf: float | None) -> Any:
     if not self.dtype.is_inexact or not self.numel():
         return self.clone()
     if self.is_complex():
         from mindtorch_v2 import view_as_complex, view_as_real
 
-        return view_as_complex(_nan_to_num(view_as_real(self), nan, posinf, neginf))
+        return view_as_complex(nan_to_num_parts(view_as_real(self), nan, posinf, neginf))
     from .._finfo import finfo
 
     largest = finfo(self.dtype).max
@@ -642,7 +642,7 @@ def _nan_to_num_meta(self: Any, nan: float | None, posinf: float | None, neginf:
 
 _nan_to_num_rule = only(ALL & ~FLOAT8, "nan_to_num").bind(registry.get("neg"))
 op("nan_to_num(Tensor self, float? nan=None, float? posinf=None, float? neginf=None) -> Tensor",
-   meta=_nan_to_num_meta, inplace="function", out=True, kernel=_nan_to_num,
+   meta=_nan_to_num_meta, inplace="function", out=True, kernel=nan_to_num_parts,
    grad=dict(self=lambda g, self: g * self.isfinite()))
 
 

@@ -136,6 +136,39 @@ class Mse(OneResult):
 
 
 @final
+class Bent(OneResult):
+    """(self, target, reduction, knee): `code` of the two, reduced."""
+
+    def __init__(self, code: int, name: str) -> None:
+        self.code: Final = code
+        self.name: Final = name
+
+    def launch(self, op: Op, args: tuple[Any, ...], s: Spec, out: Any, offset: int, stride: tuple[int, ...],
+               code: int) -> Any:
+        a = args[0]
+        b = args[1]
+        assert isinstance(a, TensorBase) and isinstance(b, TensorBase)
+        need_float(self.name, s.dtype)
+        shape = s.shape
+        if args[2] != 0:
+            shape = a._shape if a._shape == b._shape else broadcast_shapes(a._shape, b._shape)
+            stride = contiguous_strides(shape)
+        data = _binary(
+            self.code,
+            a._storage, int(a._offset), expand_strides(a, shape), a._dtype.code,
+            b._storage, int(b._offset), expand_strides(b, shape), b._dtype.code,
+            None, 0, stride, code,
+            shape, code, 1, args[3], 0, 0)
+        if args[2] == 0:
+            return data
+        return _reduce(
+            _MEAN if args[2] == 1 else _SUM,
+            data, 0, stride, code,
+            None, 0, ZEROS[len(shape)], code,
+            shape, code, 1)
+
+
+@final
 class MseBackward(OneResult):
     """(grad_output, self, target, reduction): 2 (self - target) grad_output"""
 

@@ -200,6 +200,30 @@ def ternary(kernel: int, a: Any, b: Any, c: Any, s: Spec, out: Any, offset: int,
 
 
 @final
+class OfFloats(Kernel):
+    """One kernel for floats, another for what else an operator takes. Looks at the first `count` arguments."""
+
+    def __init__(self, count: int, floats: Kernel, rest: Kernel) -> None:
+        self.count: Final = count
+        self.floats: Final = floats
+        self.rest: Final = rest
+        self.calls_ops = True
+
+    def pick(self, args: tuple[Any, ...]) -> Kernel:
+        for i in range(self.count):
+            a = args[i]
+            if isinstance(a, TensorBase) and not a._dtype.is_floating_point:
+                return self.rest
+        return self.floats
+
+    def run(self, op: Op, args: tuple[Any, ...], keys: i64) -> Any:
+        return self.pick(args).run(op, args, keys)
+
+    def into(self, op: Op, args: tuple[Any, ...], spec: Spec, out: TensorBase) -> bool:
+        return self.pick(args).into(op, args, spec, out)
+
+
+@final
 class Choice(Kernel):
     """One of several kernels, by the value of an argument."""
 

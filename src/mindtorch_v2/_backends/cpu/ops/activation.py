@@ -5,8 +5,9 @@ Invariant: an activation without a line here is computed by the operators its ro
 from __future__ import annotations
 
 from .... import _native
-from ...._dispatch.op import Kernel
-from ..kernels.pointwise import Activation, Choice
+from ...._dispatch.op import Kernel, PartsKernel
+from ...._ops.activation import threshold_parts
+from ..kernels.pointwise import Activation, Choice, OfFloats
 from ..lines import binary, cpu, unary
 
 
@@ -26,6 +27,7 @@ for _name in ("sigmoid", "tanh", "relu", "silu"):
 for _name in ("sigmoid_backward", "tanh_backward", "silu_backward"):
     cpu(_name, binary(_name.upper()))
 cpu("threshold_backward", binary("THRESHOLD_BACKWARD", alpha=2))
+cpu("threshold", OfFloats(1, activation("THRESHOLD", 1, 2), PartsKernel(threshold_parts)))
 cpu("gelu", Choice(1, {"none": unary("GELU"), "tanh": unary("GELU_TANH")}))
 cpu("gelu_backward", Choice(2, {"none": binary("GELU_BACKWARD"), "tanh": binary("GELU_TANH_BACKWARD")}))
 cpu("leaky_relu", activation("LEAKY_RELU", 1))

@@ -7,9 +7,11 @@ from __future__ import annotations
 from typing import Any
 
 from .... import _native
-from ...._ops.pointwise import equal
+from ...._dispatch.op import PartsKernel
+from ...._finfo import finfo
+from ...._ops.pointwise import equal, logaddexp_parts, nan_to_num_parts
 from ...._tensor_base import is_contiguous
-from ..kernels.pointwise import Choice, IsFinite, MaskedFill
+from ..kernels.pointwise import Choice, IsFinite, MaskedFill, OfFloats
 from ..lines import binary, cpu, into, makes, ternary, unary
 from ..numpy_view import np_view
 
@@ -23,6 +25,8 @@ for _name in ("mul", "div", "remainder", "fmod", "pow", "atan2", "hypot", "xlogy
               "bitwise_or", "bitwise_xor", "lshift", "rshift"):
     cpu(_name, binary(_name.upper()))
 cpu("isfinite", IsFinite())
+cpu("logaddexp", OfFloats(2, binary("LOGADDEXP"), PartsKernel(logaddexp_parts)))
+cpu("logaddexp2", binary("LOGADDEXP2"))
 cpu("add", binary("ADD", alpha=2))
 cpu("sub", binary("SUB", alpha=2))
 cpu("rsub", binary("SUB", alpha=2, swap=True))
@@ -40,6 +44,17 @@ cpu("where", ternary("WHERE"))
 cpu("masked_fill", MaskedFill())
 cpu("_abs_real", unary("ABS"))
 cpu("_conj_physical", unary("CONJ"))
+
+
+def _nan_to_num(out: Any, self: Any, nan: float | None, posinf: float | None, neginf: float | None) -> None:
+    largest = finfo(self._dtype).max
+    _native.unary(_native.NAN_TO_NUM, self._storage, int(self._offset), self._stride, self._dtype.code,
+                  out._storage, int(out._offset), out._stride, out._dtype.code, self._shape, self._dtype.code,
+                  0.0 if nan is None else nan, largest if posinf is None else posinf,
+                  -largest if neginf is None else neginf)
+
+
+cpu("nan_to_num", OfFloats(1, into(_nan_to_num, aliasing=True), PartsKernel(nan_to_num_parts)))
 
 
 def _polygamma(out: Any, n: int, self: Any) -> None:

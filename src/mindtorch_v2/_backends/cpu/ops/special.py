@@ -7,6 +7,8 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
+from .... import _native
+from ...._ops.rules.layout import expand_strides
 from ...._ops.special import POLYNOMIALS
 from ...._tensor_base import TensorBase
 from ..lines import cpu, into
@@ -116,13 +118,25 @@ for _name in POLYNOMIALS:
 
 
 # -- bits and whole numbers -----------------------------------------------------------------------------------------
+def _numpy_into(name: str, out: Any, *args: Any) -> None:
+    import numpy
+
+    np_view(out)[...] = getattr(numpy, name)(*[np_view(a).astype(np_view(out).dtype) for a in args])
+
+
 def _numpy(name: str) -> Any:
-    def kernel(out: Any, *args: Any) -> None:
-        import numpy
+    return into(lambda out, *args: _numpy_into(name, out, *args))
 
-        np_view(out)[...] = getattr(numpy, name)(*[np_view(a).astype(np_view(out).dtype) for a in args])
 
-    return into(kernel)
+def _nextafter(out: Any, self: Any, other: Any) -> None:
+    if out._dtype.itemsize < 4:
+        _numpy_into("nextafter", out, self, other)
+        return
+    shape = out._shape
+    code = out._dtype.code
+    _native.binary(_native.NEXTAFTER, self._storage, int(self._offset), expand_strides(self, shape), self._dtype.code,
+                   other._storage, int(other._offset), expand_strides(other, shape), other._dtype.code,
+                   out._storage, int(out._offset), out._stride, code, shape, code, 1)
 
 
 def _frexp(outs: Any, self: Any) -> None:
@@ -134,6 +148,7 @@ def _frexp(outs: Any, self: Any) -> None:
     np_view(outs[1])[...] = exponent
 
 
-for _name in ("gcd", "lcm", "nextafter"):
+for _name in ("gcd", "lcm"):
     cpu(_name, _numpy(_name))
+cpu("nextafter", into(_nextafter, aliasing=True))
 cpu("frexp.Tensor", into(_frexp))
