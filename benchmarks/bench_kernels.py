@@ -77,6 +77,17 @@ def pointwise() -> Iterator[Line]:
     for name in ("gelu", "silu", "hardswish", "elu", "leaky_relu", "softplus"):
         yield line(f"{name} 1e6, backward", function(name), square, grad=True)
     yield line("gelu tanh 1e6", function("gelu", approximate="tanh"), square)
+    for name in ("erfc", "log2", "exp2"):
+        yield line(f"{name} 1e6", operator(name), square)
+    for name in ("erf", "exp", "log10"):
+        yield line(f"{name} float64", operator(name), square, dtype="float64")
+    yield line("erfinv", lambda t, a: (a * 0.49).erfinv(), square)
+    yield line("logaddexp 1e6", operator("logaddexp"), square, square)
+    yield line("threshold 1e6", function("threshold", threshold=0.1, value=2.0), square)
+    yield line("nan_to_num 1e6", operator("nan_to_num"), square)
+    yield line("prelu 1e6", function("prelu"), square, (1,))
+    for name in ("smooth_l1_loss", "huber_loss"):
+        yield line(name, function(name), square, square)
     for count in (100_000, 1_000_000, 10_000_000):
         yield line(f"add {count:.0e}", operator("add"), (count,), (count,))
     for name in ("mul", "div", "maximum", "atan2", "pow"):
@@ -165,6 +176,10 @@ def products() -> Iterator[Line]:
     yield line("row times matrix 2048", operator("matmul"), (1, 2048), (2048, 2048))
     yield line("linear 256x1024x1024", function("linear"), (256, 1024), (1024, 1024), (1024,))
     yield line("linear 256x1024x1024, backward", function("linear"), (256, 1024), (1024, 1024), (1024,), grad=True)
+    for count in (1, 16, 64):
+        yield line(f"linear {count}x512x1024 bfloat16", function("linear"), (count, 512), (1024, 512), dtype="bfloat16")
+    yield line("fft 100 of 1024", lambda t, a, b: t.fft.fft(t.complex(a, b)), (100, 1024), (100, 1024))
+    yield line("rfft 100 of 1024", lambda t, a: t.fft.rfft(a), (100, 1024))
     yield line("einsum bhqd,bhkd->bhqk", lambda t, a, b: t.einsum("bhqd,bhkd->bhqk", a, b), (2, 8, 128, 64),
                (2, 8, 128, 64))  # fmt: skip
     yield line("outer 1000", operator("outer"), (1000,), (1000,))
@@ -213,6 +228,16 @@ def convolutions() -> Iterator[Line]:
         yield line(f"conv {name}", code, image, weight)
     for name, code, image, weight in shapes[:7]:
         yield line(f"conv {name}, backward", code, image, weight, grad=True)
+    for channels, size in ((64, 32), (128, 16), (256, 8), (512, 4), (512, 7)):
+        image, weight = (8, channels, size, size), (channels, channels, 3, 3)
+        yield line(f"conv 3x3 {channels} @{size} of 8", conv(padding=1), image, weight)
+    image, weight = (4, 64, 28, 28), (64, 64, 3, 3)
+    last = lambda t, x, w: t.nn.functional.conv2d(  # noqa: E731
+        x.contiguous(memory_format=t.channels_last), w, padding=1
+    )
+    yield line("conv 3x3 64 @28 channels last", last, image, weight)
+    yield line("conv 3x3 64 @28 bfloat16", conv(padding=1), image, weight, dtype="bfloat16")
+    yield line("conv depthwise 7x7 96 @28", conv(padding=3, groups=96), (4, 96, 28, 28), (96, 1, 7, 7))
 
 
 def images() -> Iterator[Line]:
@@ -230,6 +255,12 @@ def images() -> Iterator[Line]:
         yield line(f"pad {mode}", function("pad", pad=(1, 1, 1, 1), mode=mode), image)
     yield line("pad reflect 1d", function("pad", pad=(8, 8), mode="reflect"), (16, 64, 1000))
     yield line("pad reflect, backward", function("pad", pad=(1, 1, 1, 1), mode="reflect"), image, grad=True)
+    yield line("max_pool1d 3 stride 2", function("max_pool1d", kernel_size=3, stride=2, padding=1), (16, 64, 512))
+    for mode in ("bilinear", "nearest", "bicubic"):
+        sample = lambda t, x, g, mode=mode: t.nn.functional.grid_sample(  # noqa: E731
+            x, g * 0.6, mode=mode, align_corners=False
+        )
+        yield line(f"grid_sample {mode}", sample, (4, 16, 64, 64), (4, 64, 64, 2))
     yield line("unfold 3x3", function("unfold", kernel_size=3), (2, 16, 56, 56))
     yield line("pixel_shuffle 2", function("pixel_shuffle", upscale_factor=2), image)
 

@@ -8,7 +8,7 @@ using namespace mt;
 // No other file needs to know them.
 extern PyMethodDef optimizer_methods[], conv_methods[], attention_methods[], channel_norm_methods[], pad_methods[],
     size_methods[], sparse_methods[], function_methods[], search_methods[], vendor_methods[], window_last_methods[],
-    conv_last_methods[], recurrent_methods[];
+    conv_last_methods[], recurrent_methods[], grid_methods[];
 // size.cpp
 namespace mt {
 extern PyTypeObject ShapeType;
@@ -61,7 +61,7 @@ PyMODINIT_FUNC PyInit__native(void) {
                                          optimizer_methods,    cpu_methods,       conv_methods,    attention_methods,
                                          channel_norm_methods, pad_methods,       size_methods,    sparse_methods,
                                          function_methods,     search_methods,    vendor_methods,  window_last_methods,
-                                         conv_last_methods,    recurrent_methods};
+                                         conv_last_methods,    recurrent_methods, grid_methods};
         for (const PyMethodDef* family : families)
             for (; family->ml_name; ++family) methods.push_back(*family);
         methods.push_back({nullptr, nullptr, 0, nullptr});

@@ -7,6 +7,7 @@
 //       columns[image][channel][kernel place][out place]; zero where the window leaves the plane
 //   col2im(columns.., x.., the same)            adds the columns into x, which is overwritten
 //   pool_max(x.., out.., places.., planes, in, out, starts, ends, dilation)
+//   pool_line(x.., out.., rows, in, out, kernel, stride, padding, dilation)    the largest of each window of a row, alone
 //   pool_mean(x.., out.., planes, in, out, starts, ends, counts, divisor)        divisor 0: the product of the counts
 //   pool_mean_backward(grad.., dx.., the same)
 //       starts, ends, counts: one tuple with the values of all out depths, then heights, then widths
@@ -321,6 +322,69 @@ PyObject* pool_mean_backward(PyObject*, PyObject* const* args, Py_ssize_t nargs)
     return guard([&]() -> PyObject* { return mean_of<true>("avg_pool_backward", args, nargs); });
 }
 
+// ---------------------------------------------------------------- the largest of a window, along rows
+
+// A row with as much of the smallest number around it as windows reach, its places sorted by their remainder by the
+// stride, `columns` of each: so windows side by side read places side by side.
+struct Line {
+    int64_t in, out, kernel, stride, padding, dilation, columns;
+    Line(PyObject* const* args)
+        : in(parse_count(args[0])), out(parse_count(args[1])), kernel(parse_count(args[2])), stride(as_int(args[3])),
+          padding(parse_count(args[4])), dilation(as_int(args[5])), columns(0) {
+        if (kernel < 1 || stride < 1 || dilation < 1) fail(PyExc_ValueError, "pool_line: windows without elements");
+        const int64_t reach = checked_mul(kernel - 1, dilation);
+        columns = checked_add(checked_add(out, reach / stride), 1);
+        checked_add(checked_mul(columns, stride), checked_add(in, padding));
+    }
+    int64_t at(int64_t place) const { return place % stride * columns + place / stride; }
+};
+template <class T> MT_INLINE void pool_row(const Line& v, const T* row, T* sorted, T* out) {
+    std::fill(sorted, sorted + v.columns * v.stride, -std::numeric_limits<T>::infinity());
+    for (int64_t s = 0; s < v.stride; ++s) {
+        // Places s + c * stride of the padded row.
+        T* to = sorted + s * v.columns;
+        const int64_t first = v.padding > s ? ceil_div(v.padding - s, v.stride) : 0;
+        const int64_t end = std::min(v.columns, v.in + v.padding > s ? ceil_div(v.in + v.padding - s, v.stride) : 0);
+        const T* from = row + s - v.padding;
+        if (v.stride == 1)
+            for (int64_t c = first; c < end; ++c) to[c] = from[c];
+        else if (v.stride == 2)
+            for (int64_t c = first; c < end; ++c) to[c] = from[2 * c];
+        else
+            for (int64_t c = first; c < end; ++c) to[c] = from[c * v.stride];
+    }
+    for (int64_t i = 0; i < v.out; ++i) out[i] = sorted[i];
+    for (int64_t k = 1; k < v.kernel; ++k) {
+        const T* from = sorted + v.at(k * v.dilation);
+#pragma GCC ivdep
+        for (int64_t i = 0; i < v.out; ++i) out[i] = (from[i] > out[i]) | (from[i] != from[i]) ? from[i] : out[i];
+    }
+}
+PyObject* pool_line(PyObject*, PyObject* const* args, Py_ssize_t nargs) {
+    return guard([&]() -> PyObject* {
+        expect_args("pool_line", nargs, 13);
+        const int64_t rows = parse_count(args[6]);
+        const Line v(args + 7);
+        const Dense x = parse_dense(args, checked_mul(rows, v.in)), o = parse_dense(args + 3, checked_mul(rows, v.out));
+        if (x.code != o.code) fail(PyExc_ValueError, "pool_line: operands of two dtypes");
+        auto run = [&](auto t) {
+            using T = decltype(t);
+            GilRelease unlocked(saturated_mul(rows, saturated_mul(v.out, v.kernel)));
+            parallel_for(rows, planes_each(v.in + v.out * v.kernel / 4), [&](int64_t begin, int64_t end) {
+                const Scratch room(v.columns * v.stride, sizeof(T));
+                at_level(MT_BODY {
+                    for (int64_t r = begin; r < end; ++r)
+                        pool_row(v, x.as<const T>() + r * v.in, room.as<T>(), o.as<T>() + r * v.out);
+                });
+            });
+        };
+        if (x.code == F32) run(float());
+        else if (x.code == F64) run(double());
+        else fail_dtype("pool_line", x.code);
+        Py_RETURN_NONE;
+    });
+}
+
 // ---------------------------------------------------------------- resampling
 
 // The taps of the width, tap by tap: neighbouring results are worked on together.
@@ -460,6 +524,7 @@ PyMethodDef window_methods[] = {
     MT_METHOD("im2col", im2col, "Planes to columns of their windows."),
     MT_METHOD("col2im", col2im, "Columns of windows added into planes."),
     MT_METHOD("pool_max", pool_max, "The largest element of each window, and its place."),
+    MT_METHOD("pool_line", pool_line, "The largest element of each window of a row."),
     MT_METHOD("pool_mean", pool_mean, "The mean of each window."),
     MT_METHOD("pool_mean_backward", pool_mean_backward, "Each mean's gradient shared out over its window."),
     MT_METHOD("resample", resample, "Weighted sums of taps per dimension, or their transpose."),

@@ -173,6 +173,7 @@ def tls_get() -> int: ...
 def tls_set(word: int, /) -> None: ...
 def get_num_threads() -> int: ...
 def set_num_threads(count: int, /) -> None: ...
+def cpu_caches() -> tuple[int, int]: ...
 def cpu_level() -> str: ...
 def set_flush_denormal(on: int, /) -> bool: ...
 def empty_cache() -> None: ...
@@ -1223,6 +1224,46 @@ def plane_sums(
     /,
 ) -> None:
     """The sum of each channel."""
+
+def pool_line(
+    x: Storage,
+    x_offset: int,
+    x_code: int,
+    out: Storage,
+    out_offset: int,
+    out_code: int,
+    rows: int,
+    n: int,
+    places: int,
+    kernel: int,
+    stride: int,
+    padding: int,
+    dilation: int,
+    /,
+) -> None:
+    """The largest element of each window of a row."""
+
+def grid_sample(
+    x: Storage,
+    x_offset: int,
+    x_code: int,
+    grid: Storage,
+    grid_offset: int,
+    grid_code: int,
+    out: Storage,
+    out_offset: int,
+    out_code: int,
+    images: int,
+    channels: int,
+    sizes: _Ints,
+    out_sizes: _Ints,
+    rank: int,
+    mode: int,
+    padding: int,
+    align: int,
+    /,
+) -> None:
+    """Images read at the places of a grid: zeros, border or reflection around them; linear, nearest or cubic."""
 
 def pool_max(
     x: Storage,

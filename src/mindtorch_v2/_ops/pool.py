@@ -198,7 +198,7 @@ def _check_single(kernel: Ints, stride: Ints, padding: Ints, dilation: Ints) -> 
             raise RuntimeError(f"max_pool1d() argument '{name}' should contain one int (got {len(values)})")
 
 
-def _check_1d(x: Any, kernel: Ints, stride: Ints, padding: Ints, dilation: Ints, ceil_mode: bool) -> None:
+def check_max_1d(x: Any, kernel: Ints, stride: Ints, padding: Ints, dilation: Ints, ceil_mode: bool) -> None:
     n = len(x._shape)
     if n not in (2, 3) or 0 in x._shape[n - 2:]:
         raise RuntimeError("max_pool1d: Expected 2D or 3D (batch mode) tensor with optional 0 dim batch size for "
@@ -233,7 +233,7 @@ def _max_1d(self: Any, kernel_size: Ints, stride: Ints, padding: Ints, dilation:
 
 
 def _max_1d_alone(self: Any, kernel_size: Ints, stride: Ints, padding: Ints, dilation: Ints, ceil_mode: bool) -> Any:
-    _check_1d(self, kernel_size, stride, padding, dilation, ceil_mode)
+    check_max_1d(self, kernel_size, stride, padding, dilation, ceil_mode)
     return _max_1d(self, kernel_size, stride, padding, dilation, ceil_mode)[0]
 
 

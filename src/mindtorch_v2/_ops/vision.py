@@ -245,7 +245,7 @@ def _cubic_weights(t: Any) -> list[Any]:
     return [far(t + 1), near(t), near(1 - t), far(2 - t)]
 
 
-def _check_grid(input: Any, grid: Any, rank: int | None, mode: int, padding: int) -> None:
+def check_grid(input: Any, grid: Any, rank: int | None, mode: int, padding: int) -> None:
     n = len(input._shape)
     if n == 0 or not grid._shape:
         raise IndexError("Dimension specified as 0 but tensor has no dimensions")
@@ -316,7 +316,7 @@ def _sample(input: Any, grid: Any, mode: int, padding: int, align: bool) -> Any:
 
 def _sampler(rank: int | None) -> Any:
     def run(input: Any, grid: Any, interpolation_mode: int, padding_mode: int, align_corners: bool) -> Any:
-        _check_grid(input, grid, rank, interpolation_mode, padding_mode)
+        check_grid(input, grid, rank, interpolation_mode, padding_mode)
         if 0 in grid._shape or 0 in input._shape:
             shape = (*input._shape[:2], *grid._shape[1:-1])
             return input.new_zeros(shape) + input.sum() * 0 + grid.sum() * 0

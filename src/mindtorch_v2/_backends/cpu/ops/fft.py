@@ -1,4 +1,5 @@
-"""CPU lines of Fourier transforms: pocketfft through SciPy; complex ones in double, so that all passes round once."""
+"""CPU lines of Fourier transforms: pocketfft through SciPy, in the precision of the input; complex
+ones of several dimensions, and those to real numbers, in double, so that all passes round once."""
 from __future__ import annotations
 
 import math
@@ -26,8 +27,9 @@ def _c2c(out: Any, self: Any, dim: tuple[int, ...], normalization: int, forward:
 
     if out.numel() == 0:
         return
-    wide = np_view(self).astype("complex128", copy=False)
-    value = fft.fftn(wide, axes=dim) if forward else fft.ifftn(wide, axes=dim, norm="forward")
+    # Several passes round once, in double.
+    given = np_view(self) if len(dim) == 1 else np_view(self).astype("complex128", copy=False)
+    value = fft.fftn(given, axes=dim) if forward else fft.ifftn(given, axes=dim, norm="forward")
     np_view(out)[...] = _scaled(value, _count(self._shape, dim), normalization)
 
 

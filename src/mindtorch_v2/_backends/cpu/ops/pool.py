@@ -8,14 +8,18 @@ from __future__ import annotations
 from typing import Any, NamedTuple
 
 from .... import _native
-from ...._dispatch.op import PartsKernel
+from ...._dispatch import registry
+from ...._dispatch.keys import CPU
+from ...._dispatch.op import FnKernel, PartsKernel
 from ...._dtype import int64
 from ...._ops.kept import kept
-from ...._ops.pool import Sliding, sent, sliding
+from ...._ops.pool import Sliding, check_max_1d, sent, sliding
 from ...._tensor_base import numel
+from ...recorded import Whole
 from ..kernels.dense import (
     deliver,
     dense_as,
+    fresh,
     fresh_last,
     is_last,
     last_as,
@@ -191,3 +195,22 @@ def _serve(rank: int) -> None:
 
 _serve(2)
 _serve(3)
+
+
+# Nobody asks for the places of the largest where no gradient is wanted.
+def _line_fits(self: Any, kernel_size: Ints, stride: Ints, padding: Ints, dilation: Ints, ceil_mode: bool) -> bool:
+    return self._dtype.name in ("float32", "float64")
+
+
+def _max_line(self: Any, kernel_size: Ints, stride: Ints, padding: Ints, dilation: Ints, ceil_mode: bool) -> Any:
+    check_max_1d(self, kernel_size, stride, padding, dilation, ceil_mode)
+    v = Sliding(tuple(kernel_size), tuple(stride or kernel_size), tuple(padding), tuple(dilation), ceil_mode)
+    shape = self._shape
+    out = fresh((*shape[:-1], *v.places(shape[-1:])), self._dtype)
+    if numel(out):
+        _native.pool_line(*operand(dense_as(self, self._dtype)), *operand(out), numel(out) // out._shape[-1], shape[-1],
+                          out._shape[-1], v.kernel[0], v.stride[0], v.padding[0], v.dilation[0])
+    return out
+
+
+cpu("max_pool1d", FnKernel(Whole(registry.get("max_pool1d"), int(CPU), _line_fits, _max_line, None)))

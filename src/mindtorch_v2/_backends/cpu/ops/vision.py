@@ -1,14 +1,18 @@
-"""CPU lines of unfold and fold (im2col, col2im)."""
+"""CPU lines of unfold and fold (im2col, col2im), and of reading images at the places of a grid."""
 from __future__ import annotations
 
 from typing import Any
 
 from .... import _native
+from ...._dispatch import registry
+from ...._dispatch.keys import CPU
+from ...._dispatch.op import FnKernel
 from ...._dtype import bool as bool_
 from ...._dtype import uint8
-from ...._ops.vision import blocks, window_of
+from ...._ops.vision import blocks, check_grid, window_of
 from ...._tensor_base import numel
-from ..kernels.dense import deliver, dense_as, operand, target, triple, wide_dtype
+from ...recorded import Whole
+from ..kernels.dense import deliver, dense_as, fresh, operand, target, triple, wide_dtype
 from ..lines import cpu, into
 
 Ints = tuple[int, ...]
@@ -46,3 +50,27 @@ def _col2im(out: Any, self: Any, output_size: Ints, kernel_size: Ints, dilation:
 
 cpu("im2col", into(_im2col))
 cpu("col2im", into(_col2im))
+
+
+# -- sampling at places -----------------------------------------------------------------------------------------------
+def _sampled(name: str, rank: int | None) -> None:
+    def fits(input: Any, grid: Any, interpolation_mode: int, padding_mode: int, align_corners: bool) -> bool:
+        plain = input._dtype.name in ("float32", "float64") and 0 not in input._shape and 0 not in grid._shape
+        return plain and numel(input) < 1 << 31 and max(input._shape) <= 1 << 23
+
+    def run(input: Any, grid: Any, interpolation_mode: int, padding_mode: int, align_corners: bool) -> Any:
+        check_grid(input, grid, rank, interpolation_mode, padding_mode)
+        dt, n = input._dtype, len(input._shape) - 2
+        out = fresh((*input._shape[:2], *grid._shape[1:-1]), dt)
+        images, channels = input._shape[0], input._shape[1]
+        _native.grid_sample(*operand(dense_as(input, dt)), *operand(dense_as(grid, dt)), *operand(out),
+                            images, channels, triple(input._shape[2:], 1), triple(out._shape[2:], 1), n,
+                            interpolation_mode, padding_mode, align_corners)
+        return out
+
+    cpu(name, FnKernel(Whole(registry.get(name), int(CPU), fits, run, None)))
+
+
+_sampled("grid_sampler", None)
+_sampled("grid_sampler_2d", 2)
+_sampled("grid_sampler_3d", 3)
