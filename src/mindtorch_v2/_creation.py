@@ -571,8 +571,10 @@ def _like(
     device: Any,
     pin_memory: Any,
     memory_format: Any,
-    requires_grad: bool,
+    requires_grad: Any,
 ) -> Any:
+    if not isinstance(requires_grad, bool):
+        raise TypeError(f"{o.title()}(): argument 'requires_grad' must be bool, not {type_name(requires_grad)}")
     if not isinstance(head[0], TensorBase):
         _given(o.title(), input=head[0])
         raise TypeError(f"{o.title()}(): argument 'input' (position 1) must be Tensor, not {type(head[0]).__name__}")

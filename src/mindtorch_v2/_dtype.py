@@ -315,7 +315,7 @@ def _numpy_dtype(name: str) -> "numpy.dtype[Any]":
     import numpy
 
     if name == "complex32":
-        raise TypeError("NumPy has no type like torch.complex32")
+        raise TypeError("Got unsupported ScalarType ComplexHalf")
     if name == "bfloat16" or name.startswith("float8"):
         import ml_dtypes
 

@@ -83,7 +83,13 @@ def _as_array(data: Any) -> Any:
     """NumPy's scalars have the array interface too."""
     import numpy
 
-    return data if isinstance(data, numpy.ndarray) else numpy.asarray(data)
+    if isinstance(data, numpy.ndarray):
+        return data
+    try:
+        return numpy.asarray(data)
+    except (TypeError, ValueError):
+        # It says that it is an array, and is none.
+        raise RuntimeError(f"Could not infer dtype of {c_type_name(type(data))}") from None
 
 
 def _copied(t: Any, dt: Any, dev: Any) -> Any:

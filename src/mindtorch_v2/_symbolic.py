@@ -10,6 +10,7 @@ import sys
 from collections.abc import Callable
 from typing import Any
 
+from ._dispatch.op import c_type_name
 from ._dtype import bool as bool_
 from ._overrides import overridable
 from ._sizes import LONG_MAX
@@ -78,7 +79,8 @@ def sym_sum(*args: Any) -> Any:
 
 def _class_text(value: Any) -> str:
     """A type as Python prints it, by PyTorch's name."""
-    return str(type(value)).replace("<class 'mindtorch_v2.", "<class 'torch.")
+    name = c_type_name(type(value))
+    return f"<class '{name}'>" if "." in name else str(type(value)).replace("<class 'mindtorch_v2.", "<class 'torch.")
 
 
 @overridable

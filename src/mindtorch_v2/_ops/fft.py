@@ -42,6 +42,8 @@ def _check(self: Any, dims: Ints, complex_: bool) -> Ints:
                            f"{self._dtype.scalar_name}")
     if not dims:
         raise RuntimeError("a Fourier transform needs at least one dimension")
+    if self._dtype.itemsize == (4 if complex_ else 2) and self._device.type == "cpu":
+        raise RuntimeError("MKL FFT doesn't support tensors of type: Half")
     if not self._shape:
         raise RuntimeError("shape '[-1, 0]' is invalid for input of size 1")
     return wrap_dims(dims, self.dim())

@@ -136,7 +136,8 @@ def check_compressed(outer: Any, inner: Any, values: Any, size: Any, layout: Lay
         check_indices(w, outer, inner, count, width, nnz)
 
 
-def _check_dims(w: Words, outer: Any, inner: Any, values: Any, size: Any) -> None:
+def check_parts(w: Words, outer: Any, inner: Any, values: Any) -> tuple[int, int]:
+    """How many batch and dense dimensions the parts have."""
     for name, t in ((w.outer, outer), (w.inner, inner)):
         if not t._shape:
             raise RuntimeError(f"{name} must have dimensionality >= 1 but got 0")
@@ -152,6 +153,11 @@ def _check_dims(w: Words, outer: Any, inner: Any, values: Any, size: Any) -> Non
             f"values must have dimensionality > sum of batch and block dimensionalities (={batch} + {block}) but got "
             f"{len(values._shape)}"
         )
+    return batch, dense
+
+
+def _check_dims(w: Words, outer: Any, inner: Any, values: Any, size: Any) -> None:
+    batch, dense = check_parts(w, outer, inner, values)
     if len(size) != batch + 2 + dense:
         raise RuntimeError(
             f"tensor dimensionality must be sum of batch, base, and dense dimensionalities (={batch} + 2 + {dense}) "

@@ -14,7 +14,7 @@ from .._dispatch.op import type_name
 from .._dispatch.schema import parse
 from .._layout import sparse_bsc, sparse_bsr, sparse_coo, sparse_csc, sparse_csr
 from .._overrides import overridable
-from .checks import check_compressed, check_coo
+from .checks import Words, check_compressed, check_coo, check_parts
 from .parts import BLOCKS, COMPRESSED, NAMES, ROWS
 from .rows import make_compressed, make_coo
 
@@ -130,6 +130,7 @@ def _compressed_size(layout: Any, outer: Any, inner: Any, values: Any) -> tuple[
     width = int(inner.max()) + 1 if inner.numel() else 0
     count = outer.shape[-1] - 1 if outer.dim() else 0
     if layout in BLOCKS:
+        check_parts(Words(layout), outer, inner, values)
         high, wide = values.shape[batch + 1], values.shape[batch + 2]
         inside = (count * high, width * wide) if layout in ROWS else (width * high, count * wide)
         return (*outer.shape[:batch], *inside, *values.shape[batch + 3 :])

@@ -251,7 +251,8 @@ def _fractional(
             raise ValueError(f"{name} requires specifying either an output_size or an output_ratio")
         if rank == 2 and len(output_ratio) > 2:
             raise ValueError(f"{name} requires output_ratio to either be a single Int or tuple of Ints.")
-        output_size = tuple(int(n * r) for n, r in zip(input.shape[-rank:], _each(output_ratio, rank)))
+        sizes = [input.size(i - rank) for i in range(rank)]
+        output_size = tuple(int(n * r) for n, r in zip(sizes, _each(output_ratio, rank)))
     if samples is None:
         batch = 1 if input.dim() == rank + 1 else input.size(0)
         samples = torch.rand(batch, input.size(-rank - 1), rank, dtype=input.dtype, device=input.device)
