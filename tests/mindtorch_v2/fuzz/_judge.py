@@ -62,7 +62,7 @@ _NET = re.compile(r"\(\): there is no result for these arguments: ")
 # PyTorch's own words that contain such a word.
 # `is not a valid ...`: an enumeration of Python's refuses a value in Python's words.
 EXCUSED = re.compile(
-    r"is not a valid [A-Z]\w+$|is not a valid value for compute_mode$|"
+    r"is not a valid [A-Z]\w+$|is not a valid value for (compute_mode|reduction)$|"
     r"^int too big to convert$|^can't convert negative int to unsigned$|"
     r"^Torch not compiled with|would result in a division by zero|of attn_mask are supported$|"
     r"^A callable function is expected, but <class|"  # torch.compile asserts what it is given
