@@ -46,7 +46,7 @@ _COMPOSITES = frozenset(
 )
 # Operators that PyTorch does not have for the jagged layout.
 _REFUSED = frozenset(
-    "rsub floor_divide complex polar log_sigmoid logsigmoid prelu rrelu count_nonzero linalg_vector_norm nansum std "
+    "floor_divide complex polar log_sigmoid logsigmoid prelu rrelu count_nonzero linalg_vector_norm nansum std "
     "var var.correction std.correction hash_tensor logsumexp norm".split()
 )
 # In-place operators that write every element by itself.
@@ -122,7 +122,7 @@ def serve(op: Op, args: tuple[Any, ...], keys: int) -> Any:
         return _with_base(op, fn(op, *args), args[0])
     if op.mutates and not op.is_out:
         return _write(op, args, table, pointwise)
-    if op.name in _REFUSED and jagged in layouts:
+    if jagged in layouts and (op.name in _REFUSED or (op.name == "rsub" and isinstance(args[1], TensorBase))):
         raise refused(op, args)
     if elementwise(op):
         return _with_base(op, pointwise(op, *args), args[0])

@@ -68,6 +68,13 @@ class _Nested(Tensor):
     def __iter__(self) -> Any:
         return iter(components(self))
 
+    def __bool__(self) -> bool:
+        count = values_of(self).numel()
+        if count != 1:
+            how = "no values" if count == 0 else "more than one value"
+            raise RuntimeError(f"Boolean value of Tensor with {how} is ambiguous")
+        return bool(self.item())
+
     def item(self) -> Any:
         if self.numel() != 1:
             raise RuntimeError(f"a Tensor with {self.numel()} elements cannot be converted to Scalar")

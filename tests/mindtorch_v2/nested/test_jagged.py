@@ -17,6 +17,7 @@ from .._subject import subject as torch
 from ._told import outcome, split, total, world
 
 CALLS = """
+1-j|torch.rsub(j,2,alpha=3)|torch.rsub(j,j)|j.__rsub__(2.)|bool(j)
 j|j.shape|j.size(0)|j.dim()|j.numel()|j.layout|j.is_nested|j.values()|j.offsets()|j.lengths()|h.lengths()|h|h.numel()
 j.unbind()|j.unbind(1)|j.to_padded_tensor(0.)|j.to_padded_tensor(-1.,(3,6,3))|w.to_padded_tensor(5.)|h.to_padded_tensor(0.)
 j+1|1+j|j*j|j-j.clone()|j*some(3)|j*some(1,1,3)|j*some(3,1,3)|j*some(2,1,3)|some(3,1,3)*j|j+some(3,3)|j+w|j+h|h*2|h*h
