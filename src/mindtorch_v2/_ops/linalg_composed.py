@@ -215,7 +215,7 @@ def warn_triangular_solve() -> None:
 
 def _triangular_solve(self: Any, A: Any, upper: bool, transpose: bool, unitriangular: bool) -> Any:
     warn_triangular_solve()
-    factor = H(A) if transpose else A
+    factor = A.mT if transpose else A
     solution = linalg.TRIANGULAR.call((factor, self, upper != transpose, True, unitriangular))
     batch = tuple(solution._shape[:-2])
     return solution, A.expand((*batch, *A._shape[-2:])).mT.clone(memory_format=contiguous_format).mT

@@ -133,6 +133,8 @@ def _addr_meta(self: Any, vec1: Any, vec2: Any, beta: Any, alpha: Any) -> Spec:
     rules.check_expand(self, shape)
     dt = promoted(self._dtype, promoted(vec1._dtype, vec2._dtype))
     for name, factor in (("beta", beta), ("alpha", alpha)):
+        if isinstance(factor, bool) and dt.name != "bool":
+            raise RuntimeError(f"Boolean {name} only supported for Boolean results.")
         if isinstance(factor, (float, complex)) and not dt.is_inexact:
             raise RuntimeError(f"For integral input tensors, argument {name} must not be a floating point number.")
         check_number(factor, dt)

@@ -65,6 +65,10 @@ def once(library: Any) -> Any:
 
 
 LINES = """
+torch.triangular_solve(torch.eye(2) * 1j, torch.tensor([[1j, 2], [0, 1]]), transpose=True)[0].tolist()
+torch.addr(torch.ones(2, 2), torch.ones(2), torch.ones(2), beta=True)
+torch.addr(torch.ones(2, 2).short(), torch.ones(2).short(), torch.ones(2).short(), alpha=True)
+torch.addr(torch.ones(2, 2).bool(), torch.ones(2).bool(), torch.ones(2).bool(), alpha=True).tolist()
 torch.asarray(__import__('numpy').float64(0.5), copy=False)
 torch.range(0, 3, out=torch.zeros(2, 3).narrow(1, 1, 2)).tolist()
 torch.view_as_complex(torch.empty_strided((2, 1, 2), (6, 7, 1))).stride()
