@@ -421,16 +421,25 @@ void write_expanded(const Run& r, const char* out, const char* scale_out, int64_
 void plan_init_quant_again(Plan& p) {
     const Dims &d = p.tensor("x").dims, &k = p.tensor("expertIdx").dims;
     p.require(k[0] == d[0], "expertIdx has shape %s for %lld tokens", text(k).c_str(), wide(d[0]));
-    p.require(p.integer("dropPadMode") == 0, "dropPadMode is %lld; the emulator computes 0", wide(p.integer("dropPadMode")));
     int64_t pairs = d[0] * k[1], active = p.integer("activeNum"), mode = p.integer("quantMode");
     int64_t rows = active > 0 ? std::min(active, pairs) : pairs, experts = p.integer("expertNum");
     p.require(mode == kStatic || mode == kDynamic, "quantMode is %lld, expected 0 (static) or 1 (dynamic)", wide(mode));
     p.require(p.tensor("expandedXOut").dtype == ACL_INT8, "expandedXOut: the emulator computes INT8");
-    p.shape("expandedXOut", {rows, d[1]});
+    bool drops = p.integer("dropPadMode") == 1;
+    if (drops) {  // each expert has room for as many tokens
+        int64_t room = p.integer("expertCapacity");
+        p.require(experts > 0 && room > 0 && room <= INT32_MAX / experts, "dropPadMode 1 needs expertNum and expertCapacity");
+        p.shape("expandedXOut", {experts, room, d[1]});
+        rows = experts * room;
+        if (p.flag("expertTokensBeforeCapacityFlag")) p.shape("expertTokensBeforeCapacityOutOptional", {experts});
+    } else {
+        p.require(p.integer("dropPadMode") == 0, "dropPadMode is %lld, expected 0 or 1", wide(p.integer("dropPadMode")));
+        p.shape("expandedXOut", {rows, d[1]});
+    }
     p.shape("expandedRowIdxOut", {pairs});
     int64_t flag = p.integer("expertTokensCountOrCumsumFlag");
     p.require(flag >= 0 && flag <= 2, "expertTokensCountOrCumsumFlag must be 0, 1 or 2");
-    if (flag != 0) p.shape("expertTokensCountOrCumsumOutOptional", {experts});
+    if (flag != 0 && !drops) p.shape("expertTokensCountOrCumsumOutOptional", {experts});
     if (mode == kStatic) return plan_static(p, "scaleOptional", "offsetOptional");
     plan_smooth(p, "scaleOptional", experts, d[1]);
     p.shape("dynamicQuantScaleOutOptional", {rows});
@@ -443,10 +452,30 @@ Places counts_of(const Places& experts, int64_t first, int64_t last) {
     return out;
 }
 
+// Tokens beyond the room of their expert are dropped; room that is left is zero.
+void run_init_quant_dropping(Run& r, const Places& experts, const Places& order, int64_t k) {
+    int64_t many = r.integer("expertNum"), room = r.integer("expertCapacity");
+    Places source(size_t(many * room), -1), taken(size_t(many), 0), places(experts.size(), -1);
+    for (int64_t pair : order) {
+        int64_t e = checked_index(experts[size_t(pair)], many, "expertIdx");
+        if (taken[size_t(e)] == room) continue;
+        int64_t at = e * room + taken[size_t(e)]++;
+        source[size_t(at)] = pair / k;
+        places[size_t(pair)] = at;
+    }
+    write_expanded(
+        r, "expandedXOut", "dynamicQuantScaleOutOptional", r.integer("quantMode"),
+        [&](int64_t i) { return source[size_t(i)]; }, [&](int64_t i) { return i / room; });
+    r.write(r.tensor("expandedRowIdxOut"), places);
+    if (r.flag("expertTokensBeforeCapacityFlag"))
+        r.write(r.tensor("expertTokensBeforeCapacityOutOptional"), counts_of(experts, 0, many));
+}
+
 void run_init_quant_again(Run& r) {
     auto experts = r.read<int64_t>(r.tensor("expertIdx"));
     auto order = order_of(experts);
     int64_t k = r.tensor("expertIdx").dims[1], many = r.integer("expertNum");
+    if (r.integer("dropPadMode") == 1) return run_init_quant_dropping(r, experts, order, k);
     for (int64_t e : experts)
         if (r.integer("quantMode") == kDynamic) checked_index(e, std::max<int64_t>(many, 1), "expertIdx");
     write_expanded(

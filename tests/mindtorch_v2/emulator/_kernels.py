@@ -40,6 +40,7 @@ ROOT = Path(__file__).resolve().parents[3]
 sys.path.insert(0, str(ROOT / "csrc" / "ascend_emulator"))
 
 from generate import facts as known  # noqa: E402
+from generate import implemented as implemented  # noqa: E402
 from generate import written as written  # noqa: E402
 
 CODES = {

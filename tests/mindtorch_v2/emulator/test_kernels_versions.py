@@ -158,6 +158,41 @@ def test_scales_go_along_with_their_tokens() -> None:
     assert refused("aclnnMoeInitRoutingV3", **{**values, "expertTokensNumType": 3}) == 161002
 
 
+@pytest.mark.parametrize("mode", [0, 1])
+def test_quantized_tokens_beyond_the_room_are_dropped(mode: int) -> None:
+    x, many, room = floats(4, 3), 3, 2
+    experts = np.array([[2, 0], [2, 0], [0, 2], [2, 2]], np.int32)
+    flat = experts.reshape(-1)
+    source, places = np.full(many * room, -1), np.full(8, -1, np.int32)
+    for e in range(many):
+        for slot, pair in enumerate(np.flatnonzero(flat == e)[:room]):
+            source[e * room + slot], places[pair] = pair // 2, e * room + slot
+    values: dict[str, Any] = {
+        "x": x, "expertIdx": experts, "activeNum": 0, "expertCapacity": room, "expertNum": many, "dropPadMode": 1,
+        "expertTokensCountOrCumsumFlag": 0, "expertTokensBeforeCapacityFlag": True, "quantMode": mode,
+        "expandedXOut": Out((many, room, 3), "int8"), "expandedRowIdxOut": Out((8,), "int32"),
+        "expertTokensBeforeCapacityOutOptional": Out((many,), "int32"),
+    }  # fmt: skip
+    rows = np.where(source[:, None] >= 0, x.astype(float)[source], 0)
+    if mode == 0:
+        values |= {"scaleOptional": np.array([20], F), "offsetOptional": np.array([1], F)}
+        want = np.where(source[:, None] >= 0, np.clip(np.rint(rows * 20 + 1), -128, 127), 0)
+    else:
+        smooth = np.abs(floats(many, 3)) + 0.5
+        values |= {"scaleOptional": smooth, "dynamicQuantScaleOutOptional": Out((many * room,))}
+        rows = rows * smooth.astype(float)[np.arange(many * room) // room]
+        scales = np.abs(rows).max(1) / 127
+        want = np.rint(rows / np.where(scales > 0, scales, 1)[:, None])
+    expanded, index, counts, *rest = call("aclnnMoeInitRoutingQuantV2", **values)
+    assert_same(expanded, want.reshape(many, room, 3).astype(np.int8))
+    assert_same(index, places)
+    assert counts.tolist() == [3, 0, 5]
+    if mode == 1:
+        assert_same(rest[0], scales.astype(F))
+    assert refused("aclnnMoeInitRoutingQuantV2", **{**values, "expertCapacity": 0}) == 161002
+    assert refused("aclnnMoeInitRoutingQuantV2", **{**values, "dropPadMode": 2}) == 161002
+
+
 # -- quantizing ------------------------------------------------------------------------------------------------------
 @pytest.mark.parametrize("version", ["V3", "V4"])
 def test_one_scale_for_all(version: str) -> None:

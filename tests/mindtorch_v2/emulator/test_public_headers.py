@@ -25,3 +25,11 @@ def test_numbers_are_those_of_the_emulator() -> None:
     both = own.keys() & public.keys()
     assert len(both) > 60
     assert {key: (own[key], public[key]) for key in both if own[key] != public[key]} == {}
+
+
+@pytest.mark.skipif(not ROOT.exists(), reason="the tests stand alone, without the sources")
+def test_the_readme_names_every_function_that_is_missing() -> None:
+    from ._kernels import facts, implemented
+
+    section = (ROOT / "README.md").read_text().split("## Functions that are not there\n")[1].split("\n## ")[0]
+    assert set(re.findall(r"`(acl\w+)`", section)) == set(facts()) - implemented()
