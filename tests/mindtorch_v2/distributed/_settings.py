@@ -127,7 +127,6 @@ def refused(torch: Any, dist: Any, rank: int, size: int) -> Any:
     whole = F.FullyShardedDataParallel.summon_full_params
     calls = {
         "HYBRID_SHARD": old(sharding_strategy=strategies.HYBRID_SHARD),
-        "cpu_offload": old(cpu_offload=F.CPUOffload(offload_params=True)),
         "keep_low_precision_grads": old(mixed_precision=F.MixedPrecision(keep_low_precision_grads=True)),
         "_module_classes_to_ignore": old(
             mixed_precision=F.MixedPrecision(_module_classes_to_ignore=(torch.nn.Linear,))

@@ -110,9 +110,13 @@ def fully_shard(torch: Any, dist: Any, rank: int, size: int, how: str) -> Any:
         settings["shard_placement_fn"] = lambda p: T.Shard(1) if p.dim() == 2 and p.shape[1] % size == 0 else None
     if how == "bfloat16":
         settings["mp_policy"] = F.MixedPrecisionPolicy(param_dtype=torch.bfloat16, reduce_dtype=torch.float32)
+    if how == "host":
+        settings["offload_policy"] = F.CPUOffloadPolicy()
     for block in model.blocks:
         F.fully_shard(block, **settings)
     F.fully_shard(model, **settings)
+    if how == "host":
+        assert {each.to_local().device.type for each in model.parameters()} == {"cpu"}
     if how == "prefetch":
         model.set_modules_to_forward_prefetch([model.blocks[0]])
         model.blocks[0].set_modules_to_forward_prefetch([model.blocks[1]])
@@ -289,13 +293,16 @@ def _wrapped(torch: Any, how: str, size: int) -> Any:
     F = importlib.import_module(f"{torch.__name__}.distributed.fsdp")
     W = importlib.import_module(f"{torch.__name__}.distributed.fsdp.wrap")
     model = gpt(torch)
-    settings: dict[str, Any] = {"use_orig_params": how in ("orig", "states orig"), "device_id": own_device(torch)}
+    orig = ("orig", "states orig", "host orig")
+    settings: dict[str, Any] = {"use_orig_params": how in orig, "device_id": own_device(torch)}
     if how == "whole":
         settings["sharding_strategy"] = F.ShardingStrategy.NO_SHARD
     if how == "gradients":
         settings["sharding_strategy"] = F.ShardingStrategy.SHARD_GRAD_OP
     if how == "bfloat16":
         settings["mixed_precision"] = F.MixedPrecision(param_dtype=torch.bfloat16, reduce_dtype=torch.float32)
+    if how.startswith("host"):
+        settings["cpu_offload"] = F.CPUOffload(offload_params=True)
     policy = W.ModuleWrapPolicy({type(model.blocks[0])})
     return F.FullyShardedDataParallel(model, auto_wrap_policy=policy, **settings)
 
@@ -303,6 +310,8 @@ def _wrapped(torch: Any, how: str, size: int) -> Any:
 def around(torch: Any, dist: Any, rank: int, size: int, how: str) -> Any:
     """Training with `FullyShardedDataParallel`."""
     model = _wrapped(torch, how, size)
+    if how.startswith("host"):
+        assert {each.device.type for each in model.parameters()} == {"cpu"}
     optimizer = torch.optim.AdamW(model.parameters(), lr=0.02)
     losses = []
     for step in range(3):

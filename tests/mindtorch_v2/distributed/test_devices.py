@@ -45,6 +45,18 @@ def test_split_parameters(ranks: Ranks, how: str) -> None:
         close(found, want)
 
 
+def test_parts_that_live_on_the_host() -> None:
+    ranks = Ranks("mindtorch_v2", 2, backend="cpu:gloo,npu:hccl")
+    try:
+        for found in ranks.values("_sharded.fully_shard", "host"):
+            close(found, _sharded.alone(torch))
+        for how in ("host", "host orig"):
+            for found in ranks.values("_sharded.around", how):
+                close(found, _sharded.alone(torch))
+    finally:
+        ranks.close()
+
+
 def test_clipped_gradients_and_lower_precision(ranks: Ranks) -> None:
     for found in ranks.values("_sharded.fully_shard", "clipped"):
         close(found, _sharded.alone(torch, clip=0.5))

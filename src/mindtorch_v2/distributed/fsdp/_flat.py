@@ -39,6 +39,7 @@ class FlatUnit(Unit):
         sharded: bool,
         keep: bool,
         precision: Any,
+        on_host: bool = False,
     ) -> None:
         from ... import cat
 
@@ -58,6 +59,9 @@ class FlatUnit(Unit):
         flat = cat([param.detach().reshape(-1) for _, _, param in found])
         flat = nn.functional.pad(flat, (0, self.length * self.size - start))
         local = flat[self.rank * self.length : (self.rank + 1) * self.length].clone()
+        # Where the whole is; the parts, and their gradients, may live on the host.
+        self.device, self.on_host = local.device, on_host and local.device.type != "cpu"
+        local = local.cpu() if self.on_host else local
         self.dtype = local.dtype
         self.compute = precision.param_dtype or self.dtype
         self.reduce_dtype = precision.reduce_dtype or precision.param_dtype
@@ -107,12 +111,15 @@ class FlatUnit(Unit):
     def start_gather(self) -> None:
         if self.is_whole or self.gathering is not None:
             return
-        own = self.flat.detach().to(self.compute)
+        own = self._on_device(self.flat.detach()).to(self.compute)
         if not self.sharded:
             self.gathering = (own, None, own)
             return
         out = own.new_empty(self.length * self.size)
         self.gathering = (out, collectives.all_gather_single(out, own, self.group, async_op=True), own)
+
+    def _on_device(self, part: Any) -> Any:
+        return part.to(self.device) if self.on_host else part
 
     def gather(self) -> None:
         if not self.is_whole:
@@ -156,7 +163,7 @@ class FlatUnit(Unit):
 
     def full(self) -> Any:
         """A copy of the whole vector, in the dtype of the parts."""
-        own = self.flat.detach()
+        own = self._on_device(self.flat.detach())
         if not self.sharded:
             return own.clone()
         out = own.new_empty(self.length * self.size)
@@ -190,6 +197,7 @@ class FlatUnit(Unit):
             collectives.all_reduce(out, group=self.replicas)
         out.div_(self.ranks)
         grad = out.to(self.dtype)
+        grad = grad.cpu() if self.on_host else grad
         if not self.keep:
             self.flat.grad = grad if self.flat.grad is None else self.flat.grad + grad
             return

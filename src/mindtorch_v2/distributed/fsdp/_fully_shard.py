@@ -280,11 +280,9 @@ def fully_shard(
                 f"Each distinct composable distributed API can only be applied to a module once: {each}"
             )
     mesh = _mesh_of(mesh, dp_mesh_dims)
-    if isinstance(offload_policy, CPUOffloadPolicy) and mesh.device_type != "cpu":
-        raise NotImplementedError("fully_shard(): argument 'offload_policy': CPUOffloadPolicy is not served")
     if isinstance(reshard_after_forward, int) and not isinstance(reshard_after_forward, bool):
         raise NotImplementedError("fully_shard(): argument 'reshard_after_forward' must be True, False or None")
-    layout = Layout(mesh)
+    layout = Layout(mesh, isinstance(offload_policy, CPUOffloadPolicy))
     pieces = []
     for param, owners in _owned(modules, ignored_params or set()):
         placement = None if shard_placement_fn is None else shard_placement_fn(param)

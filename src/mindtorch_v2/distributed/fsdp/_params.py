@@ -21,7 +21,9 @@ from ._life import Unit
 class Layout:
     """Along which dimensions of a mesh parameters are split, and along which they are the same."""
 
-    def __init__(self, mesh: DeviceMesh) -> None:
+    def __init__(self, mesh: DeviceMesh, on_host: bool = False) -> None:
+        # Whether the parts, and their gradients, live on the host, while the whole is on the mesh's device.
+        self.on_host = on_host and mesh.device_type != "cpu"
         if mesh.ndim not in (1, 2):
             raise ValueError(f"fully_shard expects a 1D or 2D DeviceMesh but got {mesh}")
         self.mesh = mesh
@@ -52,7 +54,8 @@ class Piece:
         self.dtype = local.dtype
         self.compute = self.dtype if dtype is None or not local.is_floating_point() else dtype
         self.spec = self._spec(param)
-        self.sharded: Any = self._parameter(parts[layout.rank].contiguous().clone())
+        own = parts[layout.rank].contiguous().clone()
+        self.sharded: Any = self._parameter(own.cpu() if layout.on_host and own.device.type != "meta" else own)
         self.whole: Any = None
         self.memory: Any = None
         self.put(self.sharded)
@@ -89,6 +92,8 @@ class Piece:
     def part(self) -> Any:
         """This rank's part, as long as all others', flat."""
         local = self.sharded._local_tensor.detach()
+        if self.layout.on_host:
+            local = local.to(self.layout.mesh.device_type)
         return _padded(local.to(self.compute), self.dim, self.length).reshape(-1)
 
     def numel(self) -> int:
@@ -139,6 +144,7 @@ class Piece:
         shape = [self.length if dim == self.dim else size for dim, size in enumerate(self.shape)]
         own = self.sharded._local_tensor.shape[self.dim]
         local = flat.view(shape).narrow(self.dim, 0, own).to(self.dtype)
+        local = local.cpu() if self.layout.on_host else local
         meta = self.spec.tensor_meta
         grad: Any = DTensor(local.contiguous(), DTensorSpec(self.spec.mesh, self.spec.placements, meta))
         if self.sharded.grad is None:
@@ -153,7 +159,8 @@ class Piece:
         if now is not self.sharded and isinstance(now, DTensor):
             self.sharded = now
             self.put(now)
-        if self.memory is not None and self.memory.device != self.sharded._local_tensor.device:
+        moved = not self.layout.on_host and self.memory is not None
+        if moved and self.memory.device != self.sharded._local_tensor.device:
             self.whole = self.memory = None
         if self.sharded.dtype != self.dtype:
             self.compute = self.sharded.dtype if self.compute == self.dtype else self.compute

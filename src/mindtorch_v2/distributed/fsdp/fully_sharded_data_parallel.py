@@ -96,8 +96,7 @@ class FullyShardedDataParallel(nn.Module):
         device_mesh: Any = None,
     ) -> None:
         super().__init__()
-        if cpu_offload is not None and cpu_offload.offload_params:
-            raise NotImplementedError("FullyShardedDataParallel(): argument 'cpu_offload' is not served")
+        self.cpu_offload = cpu_offload or CPUOffload()
         for name in ("keep_low_precision_grads", "_module_classes_to_ignore"):
             if mixed_precision is not None and getattr(mixed_precision, name):
                 raise NotImplementedError(f"MixedPrecision: argument '{name}' is not served")
@@ -114,6 +113,7 @@ class FullyShardedDataParallel(nn.Module):
                 "process_group": process_group,
                 "sharding_strategy": strategy,
                 "backward_prefetch": backward_prefetch,
+                "cpu_offload": cpu_offload,
                 "mixed_precision": mixed_precision,
                 "param_init_fn": param_init_fn,
                 "device_id": device_id,
@@ -144,7 +144,9 @@ class FullyShardedDataParallel(nn.Module):
         if len({param.dtype for _, _, param in found}) > 1:
             raise ValueError("Must flatten tensors with uniform dtype")
         sharded = self.sharding_strategy is not ShardingStrategy.NO_SHARD
-        self._unit = FlatUnit(found, groups, sharded, self._fsdp_use_orig_params, precision) if found else None
+        on_host = self.cpu_offload.offload_params
+        keep = self._fsdp_use_orig_params
+        self._unit = FlatUnit(found, groups, sharded, keep, precision, on_host) if found else None
         if self._unit is not None and not self._fsdp_use_orig_params:
             self.register_parameter("_flat_param", self._unit.flat)
             self._unit.home = self
@@ -209,6 +211,8 @@ class FullyShardedDataParallel(nn.Module):
             self._unit.release()
             if self._fsdp_use_orig_params:
                 self._unit.flat.data = args[0](self._unit.flat.data)
+            if self._unit.on_host:  # a move is one of the whole: the parts stay where they live
+                self._unit.flat.data = self._unit.flat.data.cpu()
             self._unit.refresh()
         return found
 
