@@ -9,6 +9,8 @@
 //                last, eps, given)
 //       groups 0: statistics of each channel over all images; else of each group of channels of each image.
 //       last: the channels of a place lie side by side. given: mean and var are read instead of written, and there is no rstd
+//   running_update(running.., seen.., count, momentum, factor)
+//       running = running * (1 - momentum) + seen * factor * momentum
 //   channel_norm_backward(grad.., x.., mean.., rstd.., weight|None.., dx|None.., dweight|None.., dbias|None.., images,
 //                         channels, places, groups, last, fixed)      fixed: mean and rstd do not depend on x
 #include "cpu.h"
@@ -242,6 +244,28 @@ PyObject* channel_norm(PyObject*, PyObject* const* args, Py_ssize_t nargs) {
     });
 }
 
+PyObject* running_update(PyObject*, PyObject* const* args, Py_ssize_t nargs) {
+    return guard([&]() -> PyObject* {
+        expect_args("running_update", nargs, 9);
+        const int64_t count = parse_count(args[6]);
+        const double momentum = as_double(args[7]), factor = as_double(args[8]);
+        const Dense running = parse_dense(args, count);
+        const Dense seen = parse_optional(args + 3, count, running.code);
+        if (!seen.data) fail(PyExc_TypeError, "running_update: an operand is missing");
+        if (running.code != F32 && running.code != F64) fail_dtype("running_update", running.code);
+        auto run = [&](auto t) {
+            using A = decltype(t);
+            A* to = running.as<A>();
+            const A* from = seen.as<const A>();
+            const A keep = A(1 - momentum), take = A(momentum), by = A(factor);
+            for (int64_t i = 0; i < count; ++i) to[i] = to[i] * keep + from[i] * by * take;
+        };
+        if (running.code == F32) run(float());
+        else run(double());
+        Py_RETURN_NONE;
+    });
+}
+
 // ---------------------------------------------------------------- gradients
 
 // Of one plane: the sums of the gradient, and of the gradient times the distance from the mean.
@@ -447,5 +471,6 @@ using namespace mt;
 extern PyMethodDef channel_norm_methods[];  // no other file needs to know
 PyMethodDef channel_norm_methods[] = {
     MT_METHOD("channel_norm", channel_norm, "Batch and group norm."),
+    MT_METHOD("running_update", running_update, "Running statistics of batch norm."),
     MT_METHOD("channel_norm_backward", channel_norm_backward, "Batch and group norm: the gradients."),
     {nullptr, nullptr, 0, nullptr}};

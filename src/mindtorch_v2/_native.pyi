@@ -1128,6 +1128,19 @@ def channel_norm(
 ) -> None:
     """Batch norm (no groups), or group norm, of planes of places; last: of places with their channels side by side."""
 
+def running_update(
+    running: Storage | None,
+    running_offset: int,
+    running_code: int,
+    seen: Storage | None,
+    seen_offset: int,
+    seen_code: int,
+    count: int,
+    momentum: float,
+    factor: float,
+) -> None:
+    """Running statistics of batch norm."""
+
 def channel_norm_backward(
     grad: Storage,
     grad_offset: int,

@@ -279,6 +279,17 @@ def checked(op: Op, args: tuple[Any, ...]) -> tuple[Any, ...]:
     return args if out is None else tuple(out)
 
 
+@final
+class Checked:
+    """A row that looks at its arguments."""
+
+    def __init__(self, op: Op) -> None:
+        self.op: Final = op
+
+    def call(self, args: tuple[Any, ...]) -> Any:
+        return self.op.call(checked(self.op, args))
+
+
 def _is_plain(a: Arg, v: object) -> bool:
     """The usual types, which need no conversion."""
     if v is None:

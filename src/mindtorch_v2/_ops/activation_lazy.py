@@ -16,9 +16,8 @@ from .._strides import contiguous_strides
 from .._tensor_base import alias, is_contiguous
 from .activation import hidden
 from .composites.formulas import narrow, pair, wide, zeros_like
-from .kept import kept_rule
 from .pointwise import only
-from .rules.base import PyRule, like, spec, wrap_dim
+from .rules.base import KeptRule, PyRule, like, spec, wrap_dim
 from .rules.dtype_checks import FLOATS, LARGEST
 from .rules.layout import preserved_strides
 from .table import PointwiseRule, composite, grad_when_written, op
@@ -85,7 +84,7 @@ def _half(self: Any, dim: int) -> tuple[int, int]:
     return d, self._shape[d] // 2
 
 
-@kept_rule
+@KeptRule
 def _glu_meta(self: Any, dim: int) -> Spec:
     d, half = _half(self, dim)
     if not self._dtype.is_floating_point:

@@ -15,7 +15,7 @@ from .._dtype import uint8
 from .._strides import CHANNELS_LAST, CHANNELS_LAST_3D, format_strides
 from .._tensor_base import bump, is_contiguous, numel
 from .composites.formulas import in_format, laid_out, wide
-from .rules.base import like, spec
+from .rules.base import KeptRule, like, spec
 from .rules.layout import in_format_of, is_contiguous_as, suggested_format
 from .rules.norm import check_parameters
 from .table import composite, op
@@ -268,7 +268,7 @@ def _batch_double(grads: Any, needs: Any, grad_out: Any, input: Any, weight: Any
 BATCH_BACKWARD: Op = op(
     "native_batch_norm_backward(Tensor grad_out, Tensor input, Tensor? weight, Tensor? running_mean, "
     "Tensor? running_var, Tensor? save_mean, Tensor? save_invstd, bool train, float eps, bool[3] output_mask) "
-    "-> (Tensor, Tensor, Tensor)", meta=_batch_backward_meta, function=False, method=False,
+    "-> (Tensor, Tensor, Tensor)", meta=KeptRule(_batch_backward_meta), function=False, method=False,
     kernel=batch_backward_in_parts, grad={("grad_out", "input", "weight"): _batch_double})
 
 
@@ -280,8 +280,8 @@ def _batch_grad(g: Any, needs: Any, input: Any, weight: Any, bias: Any, running_
 
 NATIVE_BATCH: Op = op(
     "native_batch_norm(Tensor input, Tensor? weight, Tensor? bias, Tensor? running_mean, Tensor? running_var, "
-    "bool training, float momentum, float eps) -> (Tensor result0, Tensor result1, Tensor result2)", meta=_batch_meta,
-    method=False, kernel=batch_norm_in_parts, out=True, nondiff=("result1", "result2"),
+    "bool training, float momentum, float eps) -> (Tensor result0, Tensor result1, Tensor result2)",
+    meta=KeptRule(_batch_meta), method=False, kernel=batch_norm_in_parts, out=True, nondiff=("result1", "result2"),
     grad={("input", "weight", "bias"): _batch_grad})
 
 
@@ -429,8 +429,8 @@ def _group_double(grads: Any, needs: Any, grad_out: Any, input: Any, mean: Any, 
 
 GROUP_BACKWARD: Op = op(
     "native_group_norm_backward(Tensor grad_out, Tensor input, Tensor mean, Tensor rstd, Tensor? weight, SymInt N, "
-    "SymInt C, SymInt HxW, int group, bool[3] output_mask) -> (Tensor, Tensor, Tensor)", meta=_group_backward_meta,
-    function=False, method=False, kernel=group_backward_in_parts,
+    "SymInt C, SymInt HxW, int group, bool[3] output_mask) -> (Tensor, Tensor, Tensor)",
+    meta=KeptRule(_group_backward_meta), function=False, method=False, kernel=group_backward_in_parts,
     grad={("grad_out", "input", "weight"): _group_double, "mean": None, "rstd": None})
 
 
@@ -457,7 +457,7 @@ def _group_grad(arrived: Any, needs: Any, input: Any, weight: Any, bias: Any, re
 
 NATIVE_GROUP: Op = op(
     "native_group_norm(Tensor input, Tensor? weight, Tensor? bias, SymInt N, SymInt C, SymInt HxW, int group, "
-    "float eps) -> (Tensor result0, Tensor result1, Tensor result2)", meta=_group_meta, method=False,
+    "float eps) -> (Tensor result0, Tensor result1, Tensor result2)", meta=KeptRule(_group_meta), method=False,
     kernel=group_norm_in_parts, grad={("input", "weight", "bias"): _group_grad})
 
 

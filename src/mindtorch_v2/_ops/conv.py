@@ -11,7 +11,8 @@ from .._dispatch import registry
 from .._dispatch.op import Op, Spec
 from .._dtype_names import cpp_name, tensor_type
 from .._strides import contiguous_strides, format_strides
-from .rules.base import like
+from .composites.conv import ConvOf, check_weight, expand, is_batch
+from .rules.base import KeptRule, like
 from .rules.layout import suggested_format
 from .table import composite, op
 
@@ -40,7 +41,7 @@ def _empty_kernel(weight: list[int], transposed: bool, dilated: bool) -> str:
 def _check(x: Any, w: Any, bias: Any, stride: Ints, padding: Ints, dilation: Ints, transposed: bool,
            output_padding: Ints, groups: int) -> None:
     """What PyTorch refuses, in its order and words."""
-    _check_weight(w)
+    check_weight(w)
     shape, kernel = list(x._shape), list(w._shape)
     if any(p < 0 for p in padding):
         raise RuntimeError("negative padding is not supported")
@@ -116,37 +117,13 @@ def _strides(shape: Ints, x: Any, w: Any) -> Ints:
     return format_strides(shape, suggested_format(w) if found is None else found)
 
 
-# What was found for arguments of these shapes and dtypes: layers ask the same again and again.
-_FOUND: dict[Any, Spec] = {}
-_MOST_FOUND = 512
-
-
 def _convolution_meta(input: Any, weight: Any, bias: Any, stride: Ints, padding: Ints, dilation: Ints,
                       transposed: bool, output_padding: Ints, groups: int) -> Spec:
-    if input._device.type != "cpu":
-        return _result(input, weight, bias, stride, padding, dilation, transposed, output_padding, groups)
-    key = (input._shape, input._stride, weight._shape, weight._stride, input._dtype, weight._dtype,
-           None if bias is None else (bias._shape, bias._dtype), stride, padding, dilation, transposed, output_padding,
-           groups)
-    try:
-        found = _FOUND.get(key)
-    except TypeError:  # a size that is a symbol
-        return _result(input, weight, bias, stride, padding, dilation, transposed, output_padding, groups)
-    if found is None:
-        found = _result(input, weight, bias, stride, padding, dilation, transposed, output_padding, groups)
-        if len(_FOUND) >= _MOST_FOUND:
-            _FOUND.clear()
-        _FOUND[key] = found
-    return found
-
-
-def _result(input: Any, weight: Any, bias: Any, stride: Ints, padding: Ints, dilation: Ints, transposed: bool,
-            output_padding: Ints, groups: int) -> Spec:
     _check(input, weight, bias, stride, padding, dilation, transposed, output_padding, groups)
     kernel, places = weight._shape[2:], []
     rank = len(kernel)
-    stride, padding = _expand(stride, rank, "stride"), _expand(padding, rank, "padding")
-    dilation, output_padding = _expand(dilation, rank, "dilation"), _expand(output_padding, rank, "output_padding")
+    stride, padding = expand(stride, rank, "stride"), expand(padding, rank, "padding")
+    dilation, output_padding = expand(dilation, rank, "dilation"), expand(output_padding, rank, "output_padding")
     for i, n in enumerate(input._shape[2:]):
         reach = dilation[i] * (kernel[i] - 1) + 1
         if transposed:
@@ -179,12 +156,12 @@ def _check_gradient(grad_output: Any, shape: Ints) -> None:
 
 def _backward_meta(grad_output: Any, input: Any, weight: Any, bias_sizes: Any, stride: Ints, padding: Ints,
                    dilation: Ints, transposed: bool, output_padding: Ints, groups: int, output_mask: Any) -> list[Spec]:
-    _check_weight(weight)
+    check_weight(weight)
     if groups <= 0:
         raise RuntimeError(f"expected groups to be greater than 0, but got groups={groups}")
     rank = len(weight._shape) - 2
-    _check(input, weight, None, _expand(stride, rank, "stride"), _expand(padding, rank, "padding"),
-           _expand(dilation, rank, "dilation"), transposed, _expand(output_padding, rank, "output_padding"), groups)
+    _check(input, weight, None, expand(stride, rank, "stride"), expand(padding, rank, "padding"),
+           expand(dilation, rank, "dilation"), transposed, expand(output_padding, rank, "output_padding"), groups)
     _check_gradient(grad_output, _convolution_meta(input, weight, None, stride, padding, dilation, transposed,
                                                    output_padding, groups).shape)
     nothing = like(input, (0,))
@@ -236,93 +213,49 @@ def _backward(g: Any, needs: Any, input: Any, weight: Any, bias: Any, stride: In
 
 CONVOLUTION: Op = op(
     "convolution(Tensor input, Tensor weight, Tensor? bias, SymInt[] stride, SymInt[] padding, SymInt[] dilation, "
-    "bool transposed, SymInt[] output_padding, SymInt groups) -> Tensor", meta=_convolution_meta, method=False,
-    grad={("input", "weight", "bias"): _backward})
+    "bool transposed, SymInt[] output_padding, SymInt groups) -> Tensor",
+    meta=KeptRule(_convolution_meta), method=False, grad={("input", "weight", "bias"): _backward})
 
 
 # -- one function for each rank ---------------------------------------------------------------------------------------
-def _expand(values: Ints, rank: int, name: str) -> Ints:
-    if len(values) == rank:
-        return tuple(values)
-    if len(values) == 1:
-        return tuple(values) * rank
-    raise RuntimeError(f"expected {name} to be a single integer value or a list of {rank} values to match the "
-                       f"convolution dimensions, but got {name}={list(values)}")
-
-
-def _batched(name: str, rank: int, x: Any) -> bool:
-    if len(x._shape) not in (rank + 1, rank + 2):
-        raise RuntimeError(f"Expected {rank + 1}D (unbatched) or {rank + 2}D (batched) input to {name}, but got input "
-                           f"of size: {list(x._shape)}")
-    return len(x._shape) == rank + 2
-
-
-def _check_weight(w: Any) -> None:
-    if len(w._shape) < 3:
-        raise RuntimeError("weight should have at least three dimensions")
-
-
-def _convolve(name: str, rank: int, x: Any, w: Any, bias: Any, stride: Ints, padding: Ints, dilation: Ints,
-              transposed: bool, output_padding: Ints, groups: int) -> Any:
-    batched = _batched(name, rank, x)
-    if len(w._shape) != rank + 2:
-        _check_weight(w)
-        # PyTorch spreads them over the dimensions that the weight has.
-        for values, what in ((stride, "stride"), (padding, "padding"), (dilation, "dilation")):
-            _expand(_expand(values, rank, what), len(w._shape) - 2, what)
-        raise RuntimeError(f"Expected {len(w._shape)}-dimensional input for {len(w._shape)}-dimensional weight "
-                           f"{list(w._shape)}, but got {rank + 2}-dimensional input of size "
-                           f"{list(x._shape if batched else (1, *x._shape))} instead")
-    how = (_expand(stride, rank, "stride"), _expand(padding, rank, "padding"), _expand(dilation, rank, "dilation"),
-           transposed, _expand(output_padding, rank, "output_padding"), groups)
-    out = CONVOLUTION.call((x if batched else x.unsqueeze(0), w, bias, *how))
-    return out if batched else out.squeeze(0)
-
-
-def _same(name: str, rank: int, x: Any, w: Any, bias: Any, stride: Ints, padding: str, dilation: Ints,
+def _same(plain: Op, name: str, rank: int, x: Any, w: Any, bias: Any, stride: Ints, padding: str, dilation: Ints,
           groups: int) -> Any:
     if padding == "valid":
-        return _convolve(name, rank, x, w, bias, stride, (0,), dilation, False, (0,), groups)
+        return plain.call((x, w, bias, stride, (0,), dilation, groups))
     if padding != "same":
         raise RuntimeError(f"Invalid padding string: '{padding}'")
     if any(s != 1 for s in stride):
         raise RuntimeError("padding='same' is not supported for strided convolutions")
-    batched = _batched(name, rank, x)
+    batched = is_batch(name, rank, x)
     if len(w._shape) != rank + 2:
-        _check_weight(w)
+        check_weight(w)
         raise RuntimeError(f"Expected {len(w._shape)}-dimensional input for {len(w._shape)}-dimensional weight"
                            f"{list(w._shape)}, but got {rank + 2}-dimensional input of size "
                            f"{list(x._shape if batched else (1, *x._shape))} instead")
-    reach = tuple(d * (k - 1) for d, k in zip(_expand(dilation, rank, "dilation"), w._shape[2:]))
+    reach = tuple(d * (k - 1) for d, k in zip(expand(dilation, rank, "dilation"), w._shape[2:]))
     # Where the padding cannot be shared out evenly, the one more is at the end.
     if any(r % 2 for r in reach):
         extra: list[int] = []
         for r in reversed(reach):
             extra += [0, r % 2]
         x = _PAD.call((x, tuple(extra), 0))
-    return _convolve(name, rank, x, w, bias, stride, tuple(r // 2 for r in reach), dilation, False, (0,), groups)
+    return plain.call((x, w, bias, stride, tuple(r // 2 for r in reach), dilation, groups))
 
 
 def _declare(rank: int) -> None:
     name, across = f"conv{rank}d", f"conv_transpose{rank}d"
     head = "Tensor input, Tensor weight, Tensor? bias=None"
 
-    def plain(input: Any, weight: Any, bias: Any, stride: Ints, padding: Ints, dilation: Ints, groups: int) -> Any:
-        return _convolve(name, rank, input, weight, bias, stride, padding, dilation, False, (0,), groups)
-
     def named(input: Any, weight: Any, bias: Any, stride: Ints, padding: str, dilation: Ints, groups: int) -> Any:
-        return _same(name, rank, input, weight, bias, stride, padding, dilation, groups)
+        return _same(plain, name, rank, input, weight, bias, stride, padding, dilation, groups)
 
-    def transposed(input: Any, weight: Any, bias: Any, stride: Ints, padding: Ints, output_padding: Ints, groups: int,
-                   dilation: Ints) -> Any:
-        return _convolve(across, rank, input, weight, bias, stride, padding, dilation, True, output_padding, groups)
-
-    composite(f"{name}({head}, SymInt[{rank}] stride=1, SymInt[{rank}] padding=0, SymInt[{rank}] dilation=1, "
-              "SymInt groups=1) -> Tensor", plain)
+    plain = composite(
+        f"{name}({head}, SymInt[{rank}] stride=1, SymInt[{rank}] padding=0, SymInt[{rank}] dilation=1, "
+        "SymInt groups=1) -> Tensor", ConvOf(CONVOLUTION, name, rank, False))
     composite(f"{name}.padding({head}, SymInt[{rank}] stride=1, str padding='valid', SymInt[{rank}] dilation=1, "
               "SymInt groups=1) -> Tensor", named)
     composite(f"{across}({head}, SymInt[{rank}] stride=1, SymInt[{rank}] padding=0, SymInt[{rank}] output_padding=0, "
-              f"SymInt groups=1, SymInt[{rank}] dilation=1) -> Tensor", transposed)
+              f"SymInt groups=1, SymInt[{rank}] dilation=1) -> Tensor", ConvOf(CONVOLUTION, across, rank, True))
 
 
 for _rank in (1, 2, 3):

@@ -25,25 +25,3 @@ def kept(fn: Answer) -> Answer:
             return fn(*args)
 
     return ask  # type: ignore[return-value]
-
-
-def kept_rule(fn: Answer) -> Answer:
-    """The same for a rule: it reads shape, strides, dtype and device of its first argument, a tensor, and plain numbers
-    and tuples behind that."""
-    answers: dict[Any, Any] = {}
-
-    @wraps(fn)
-    def ask(t: Any, *rest: Any) -> Any:
-        key = (t._shape, t._stride, t._dtype, t._device, rest)
-        try:
-            found = answers.get(key)
-        except TypeError:
-            return fn(t, *rest)
-        if found is None:
-            found = fn(t, *rest)
-            if len(answers) >= _MOST:
-                answers.clear()
-            answers[key] = found
-        return found
-
-    return ask  # type: ignore[return-value]

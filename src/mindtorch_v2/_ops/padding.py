@@ -13,6 +13,7 @@ from .._dtype import int64
 from .._layout import contiguous_format
 from .._sizes import dense_bytes
 from .composites.formulas import in_format
+from .rules.base import KeptRule
 from .rules.layout import in_format_of
 from .table import composite, op
 
@@ -98,7 +99,7 @@ def _declare(kind: str, rank: int, lists: Any) -> None:
         function=False, method=False, kernel=gathered, out=True,
         grad=dict(grad_output=lambda g, padding: forward.call((g, padding)), self=None))
     forward: Op = op(
-        f"{name}(Tensor self, SymInt[{2 * rank}] padding) -> Tensor", meta=meta, function=False, method=False,
+        f"{name}(Tensor self, SymInt[{2 * rank}] padding) -> Tensor", meta=KeptRule(meta), function=False, method=False,
         kernel=padded, out=True, grad=dict(self=lambda g, self, padding: backward.call((g, self, padding))))
 
 

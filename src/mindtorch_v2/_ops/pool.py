@@ -13,8 +13,8 @@ from .._dispatch.op import Op, Spec
 from .._dtype import int64
 from .composites.formulas import in_format, zeros_like
 from .determinism import alert
-from .kept import kept, kept_rule
-from .rules.base import like
+from .kept import kept
+from .rules.base import KeptRule, like
 from .rules.layout import in_format_of, suggested_format
 from .table import composite, op
 
@@ -152,7 +152,7 @@ def _declare_max(rank: int) -> None:
     numbers = f"int[{rank}] kernel_size, int[{rank}] stride=[], int[{rank}] padding=0, int[{rank}] dilation=1, " \
               "bool ceil_mode=False"
 
-    @kept_rule
+    @KeptRule
     def meta(self: Any, kernel_size: Ints, stride: Ints, padding: Ints, dilation: Ints, ceil_mode: bool) -> list[Spec]:
         shape = _pooled(self, sliding(name, rank, kernel_size, stride, padding, dilation, ceil_mode), rank)
         _need(self, name, True)
@@ -258,7 +258,7 @@ def _declare_mean(rank: int) -> None:
             raise IndexError(f"Dimension out of range (expected to be in range of [-{n}, {n - 1}], but got -3)")
         return _pooled(x, v, rank)
 
-    @kept_rule
+    @KeptRule
     def meta(self: Any, kernel_size: Ints, stride: Ints, padding: Ints, ceil_mode: bool, count_include_pad: bool,
              divisor_override: int | None) -> Spec:
         shape = shape_of(self, kernel_size, stride, padding, ceil_mode, divisor_override)
@@ -338,7 +338,7 @@ def _in_format_of_images(t: Any, shape: Ints, rank: int, dt: Any = None) -> Spec
 def _declare_adaptive_mean(rank: int) -> None:
     mean = f"adaptive_avg_pool{rank}d"
 
-    @kept_rule
+    @KeptRule
     def mean_meta(self: Any, output_size: Ints) -> Spec:
         if len(output_size) == 1:
             output_size = tuple(output_size) * rank
@@ -395,7 +395,7 @@ def _declare_adaptive_mean(rank: int) -> None:
 def _declare_adaptive_max(rank: int) -> None:
     largest = f"adaptive_max_pool{rank}d"
 
-    @kept_rule
+    @KeptRule
     def max_meta(self: Any, output_size: Ints) -> list[Spec]:
         if len(output_size) == 1:
             output_size = tuple(output_size) * rank

@@ -13,7 +13,7 @@ from .._dtype import float32, int64
 from .._tensor_base import all_values, numel
 from .composites.reduce import restore, unreduce, unreduce_mean
 from .composites.rows import ROWS
-from .rules.base import like, wrap_dim
+from .rules.base import KeptRule, like, wrap_dim
 from .rules.reduce import (
     BOOL,
     INDEX,
@@ -350,7 +350,8 @@ def _norm_backward(g: Any, self: Any, result: Any, ord: Any, dim: Any, keepdim: 
 _VECTOR_NORM = op(
     "linalg_vector_norm(Tensor self, Scalar ord=2, int[1]? dim=None, bool keepdim=False, *, ScalarType? dtype=None) "
     "-> Tensor",
-    meta=_norm_meta, out=True, kernel=norm_in_parts, grad=dict(self=_norm_backward), function=False, method=False)
+    meta=KeptRule(_norm_meta), out=True, kernel=norm_in_parts, grad=dict(self=_norm_backward), function=False,
+    method=False)
 
 
 def _norm_text(self: Any, p: str, dim: Any, keepdim: bool, dtype: Any) -> Any:

@@ -13,6 +13,7 @@ from typing import Any
 from .._dispatch.op import Op, Spec
 from .._dtype import float32, float64, int64, uint8
 from .composites.formulas import in_format, narrow, wide
+from .rules.base import KeptRule
 from .rules.layout import in_format_of
 from .table import composite, op
 
@@ -268,8 +269,8 @@ def _declare(name: str, rank: int, mode: Any, aligned: bool) -> None:
                       f"{how}) -> Tensor", meta=meta_backward, kernel=kernel_backward, function=False, method=False,
                       out=True, grad=dict(grad_output=_formula(f"lambda g, output_size, {named}: "
                                                      f"call((g, output_size, {named}))", space)))
-    forward: Op = op(f"{name}(Tensor self, SymInt[{rank}] output_size, {how}) -> Tensor", meta=meta, kernel=kernel,
-                     function=False, method=False, out=True,
+    forward: Op = op(f"{name}(Tensor self, SymInt[{rank}] output_size, {how}) -> Tensor", meta=KeptRule(meta),
+                     kernel=kernel, function=False, method=False, out=True,
                      grad=dict(self=_formula(f"lambda g, self_shape, output_size, {named}: call((g, output_size, "
                                              f"tuple(self_shape), {named}))", {"call": backward.call})))
     space["call"] = forward.call

@@ -13,7 +13,7 @@ from .._strides import format_strides
 from .._tensor_base import TensorBase, alias, numel
 from .._warn import warn
 from . import copy, view
-from .rules.base import like, spec, wrap_dim
+from .rules.base import KeptRule, like, spec, wrap_dim
 from .rules.layout import preserved_strides, suggested_format
 from .rules.shape import CatRule, FlipRule, StackRule, TriangleRule, check_sizes
 from .table import composite, op
@@ -207,7 +207,7 @@ def _rolled(t: Any, shift: int, dim: int) -> Any:
     return CAT.call(((view.SLICE.call((t, dim, at, n, 1)), view.SLICE.call((t, dim, 0, at, 1))), dim))
 
 
-ROLL: Op = op("roll(Tensor self, SymInt[1] shifts, int[1] dims=[]) -> Tensor", meta=_roll_rule, kernel=_roll,
+ROLL: Op = op("roll(Tensor self, SymInt[1] shifts, int[1] dims=[]) -> Tensor", meta=KeptRule(_roll_rule), kernel=_roll,
           grad=dict(self=lambda g, shifts, dims: ROLL.call((g, tuple(-s for s in shifts), dims))))
 
 
@@ -263,8 +263,9 @@ def _diag_embed_rule(self: Any, offset: int, dim1: int, dim2: int) -> Spec:
     return like(self, tuple(sizes))
 
 
-DIAG_EMBED: Op = op("diag_embed(Tensor self, int offset=0, int dim1=-2, int dim2=-1) -> Tensor", meta=_diag_embed_rule,
-                    out=True, grad=dict(self=lambda g, offset, dim1, dim2: view.DIAGONAL.call((g, offset, dim1, dim2))))
+DIAG_EMBED: Op = op("diag_embed(Tensor self, int offset=0, int dim1=-2, int dim2=-1) -> Tensor",
+                    meta=KeptRule(_diag_embed_rule), out=True,
+                    grad=dict(self=lambda g, offset, dim1, dim2: view.DIAGONAL.call((g, offset, dim1, dim2))))
 DIAG_EMBED.row.fallback = transfer.EmbedKernel(v.diagonal)
 DIAGONAL_COPY: Op = op(
     "diagonal_copy(Tensor self, int offset=0, int dim1=0, int dim2=1) -> Tensor", method=False, out=True,
@@ -453,6 +454,6 @@ def _pad_rule(self: Any, pad: Ints, value: Any) -> Spec:
     return spec(shape, self._dtype, self._device, format_strides(shape, suggested_format(self)))
 
 
-PAD: Op = op("constant_pad_nd(Tensor self, SymInt[] pad, Scalar value=0) -> Tensor", meta=_pad_rule, method=False,
-         grad=dict(self=lambda g, pad: PAD.call((g, tuple(-p for p in pad), 0))))
+PAD: Op = op("constant_pad_nd(Tensor self, SymInt[] pad, Scalar value=0) -> Tensor", meta=KeptRule(_pad_rule),
+             method=False, grad=dict(self=lambda g, pad: PAD.call((g, tuple(-p for p in pad), 0))))
 PAD.row.fallback = transfer.PAD

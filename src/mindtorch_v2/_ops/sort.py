@@ -11,7 +11,7 @@ from .._dtype import bool as bool_
 from .._dtype import int64
 from .._layout import contiguous_format
 from .reduce import value_selecting_backward
-from .rules.base import like, wrap_dim
+from .rules.base import KeptRule, like, wrap_dim
 from .rules.dtype_checks import limits
 from .rules.layout import preserved_strides
 from .rules.reduce import dim_mask, reduced_shape
@@ -34,7 +34,7 @@ def _back(g: Any, indices: Any, self_shape: Any, dim: int) -> Any:
 
 
 SORT: Op = op("sort(Tensor self, int dim=-1, bool descending=False) -> (Tensor values, Tensor indices)",
-              meta=_sort_meta, out=True, nondiff=("indices",), grad=dict(self=_back))
+              meta=KeptRule(_sort_meta), out=True, nondiff=("indices",), grad=dict(self=_back))
 STABLE: Op = op(
     "sort.stable(Tensor self, *, bool? stable, int dim=-1, bool descending=False) -> (Tensor values, Tensor indices)",
     meta=lambda self, stable, dim, descending: _sort_meta(self, dim, descending), out=True, node="SortBackward1",
@@ -62,7 +62,7 @@ def _topk_meta(self: Any, k: int, dim: int, largest: bool, sorted: bool) -> list
 
 
 op("topk(Tensor self, SymInt k, int dim=-1, bool largest=True, bool sorted=True) -> (Tensor values, Tensor indices)",
-   meta=_topk_meta, out=True, nondiff=("indices",), grad=dict(self=_back))
+   meta=KeptRule(_topk_meta), out=True, nondiff=("indices",), grad=dict(self=_back))
 
 
 # -- one element of each slice ------------------------------------------------------------------------------------
@@ -110,8 +110,8 @@ def _one_back(g: Any, indices: Any, self_shape: Any, dim: int, keepdim: bool) ->
     return value_selecting_backward(g, dim, indices, self_shape, keepdim)
 
 
-op("kthvalue(Tensor self, SymInt k, int dim=-1, bool keepdim=False) -> (Tensor values, Tensor indices)", meta=_kth_meta,
-   out=True, nondiff=("indices",), kernel=_kthvalue, grad=dict(self=_one_back))
+op("kthvalue(Tensor self, SymInt k, int dim=-1, bool keepdim=False) -> (Tensor values, Tensor indices)",
+   meta=KeptRule(_kth_meta), out=True, nondiff=("indices",), kernel=_kthvalue, grad=dict(self=_one_back))
 op("mode(Tensor self, int dim=-1, bool keepdim=False) -> (Tensor values, Tensor indices)", meta=_one_of("mode"),
    out=True, nondiff=("indices",), grad=dict(self=_one_back))
 

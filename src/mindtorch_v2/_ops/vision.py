@@ -13,7 +13,7 @@ from .._dispatch.op import Op, Spec
 from .._dtype import int64
 from .._sizes import LONG_MAX
 from .composites.formulas import in_format
-from .rules.base import like, wrap_dim
+from .rules.base import KeptRule, like, wrap_dim
 from .rules.layout import in_format_of
 from .table import composite, op
 
@@ -70,11 +70,11 @@ def _unshuffle(self: Any, downscale_factor: int) -> Any:
 
 
 PIXEL_SHUFFLE: Op = op(
-    "pixel_shuffle(Tensor self, int upscale_factor) -> Tensor", meta=_shuffled, kernel=_shuffle, method=False,
-    grad=dict(self=lambda g, upscale_factor: PIXEL_UNSHUFFLE.call((g, upscale_factor))))
+    "pixel_shuffle(Tensor self, int upscale_factor) -> Tensor", meta=KeptRule(_shuffled), kernel=_shuffle,
+    method=False, grad=dict(self=lambda g, upscale_factor: PIXEL_UNSHUFFLE.call((g, upscale_factor))))
 PIXEL_UNSHUFFLE: Op = op(
-    "pixel_unshuffle(Tensor self, int downscale_factor) -> Tensor", meta=_unshuffled, kernel=_unshuffle, method=False,
-    grad=dict(self=lambda g, downscale_factor: PIXEL_SHUFFLE.call((g, downscale_factor))))
+    "pixel_unshuffle(Tensor self, int downscale_factor) -> Tensor", meta=KeptRule(_unshuffled), kernel=_unshuffle,
+    method=False, grad=dict(self=lambda g, downscale_factor: PIXEL_SHUFFLE.call((g, downscale_factor))))
 
 
 def _channels_meta(self: Any, groups: int) -> Spec:
@@ -96,8 +96,8 @@ def _channels(self: Any, groups: int) -> Any:
 
 
 CHANNEL_SHUFFLE: Op = op(
-    "channel_shuffle(Tensor self, SymInt groups) -> Tensor", meta=_channels_meta, kernel=_channels, method=False,
-    grad=dict(self=lambda g, self_shape, groups: CHANNEL_SHUFFLE.call((g, self_shape[1] // groups))))
+    "channel_shuffle(Tensor self, SymInt groups) -> Tensor", meta=KeptRule(_channels_meta), kernel=_channels,
+    method=False, grad=dict(self=lambda g, self_shape, groups: CHANNEL_SHUFFLE.call((g, self_shape[1] // groups))))
 composite("native_channel_shuffle(Tensor self, SymInt groups) -> Tensor", lambda *args: CHANNEL_SHUFFLE.call(args),
           method=False)
 
@@ -184,12 +184,12 @@ def _col2im_meta(self: Any, output_size: Ints, kernel_size: Ints, dilation: Ints
 
 IM2COL: Op = op(
     "im2col(Tensor self, int[2] kernel_size, int[2] dilation, int[2] padding, int[2] stride) -> Tensor",
-    meta=_im2col_meta, function=False, method=False, out=True,
+    meta=KeptRule(_im2col_meta), function=False, method=False, out=True,
     grad=dict(self=lambda g, self_shape, kernel_size, dilation, padding, stride: COL2IM.call(
         (g, tuple(self_shape[-2:]), kernel_size, dilation, padding, stride))))
 COL2IM: Op = op(
     "col2im(Tensor self, SymInt[2] output_size, int[2] kernel_size, int[2] dilation, int[2] padding, int[2] stride) "
-    "-> Tensor", meta=_col2im_meta, function=False, method=False, out=True,
+    "-> Tensor", meta=KeptRule(_col2im_meta), function=False, method=False, out=True,
     grad=dict(self=lambda g, kernel_size, dilation, padding, stride: IM2COL.call(
         (g, kernel_size, dilation, padding, stride))))
 

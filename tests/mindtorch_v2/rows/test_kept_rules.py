@@ -14,29 +14,39 @@ from .._subject import subject as torch
 
 @pytest.mark.skipif(IS_ORACLE, reason="PyTorch has no such functions")
 def test_rules_are_asked_once_for_the_same_metadata() -> None:
-    kept = submodule("_ops.kept")
+    base = submodule("_ops.rules.base")
     asked: list[Any] = []
 
-    @kept.kept_rule
-    def rule(t: Any, n: Any) -> Any:
+    def written(t: Any, n: Any, other: Any) -> Any:
         asked.append(n)
         if n == 0:
             raise RuntimeError("none")
-        return (t.shape, t.stride(), t.dtype, n)
+        return [base.of_tensor(t), base.spec((1,) if other is None else other.shape, torch.int64)]
+
+    kept = base.KeptRule(written)
+
+    def rule(t: Any, n: Any, other: Any = None) -> Any:
+        first, second = kept.infer((t, n, other))
+        return first.shape, first.stride, first.dtype, first.device, second.shape
 
     x = torch.zeros(2, 3)
-    assert rule(x, 1) == rule(torch.ones(2, 3), 1) == ((2, 3), (3, 1), torch.float32, 1)
+    assert rule(x, 1) == rule(torch.ones(2, 3), 1) == ((2, 3), (3, 1), torch.float32, torch.device("cpu"), (1,))
     assert asked == [1]
     assert rule(x.t(), 1)[0] == (3, 2)
     assert rule(x.double(), 1)[2] is torch.float64
     assert rule(torch.zeros(3, 2).t(), 1)[1] == (1, 2)
+    assert rule(x.to("meta"), 1)[3] == torch.device("meta")
+    assert rule(x, 1, torch.ones(7))[4] == (7,)
+    assert rule(x, 1, torch.zeros(7))[4] == (7,) and rule(x, 1, torch.zeros(8))[4] == (8,)
+    assert len(asked) == 7
     for _ in range(2):
         with pytest.raises(RuntimeError):
             rule(x, 0)
-        assert rule(x, [2]) == ((2, 3), (3, 1), torch.float32, [2])  # what has no hash is asked every time
-    assert asked[4:] == [0, [2], 0, [2]]
+        assert rule(x, [2])[0] == (2, 3)  # what has no hash is asked every time
+    assert asked[7:] == [0, [2], 0, [2]]
     for i in range(3, 2000):
-        assert rule(x, i)[3] == i
+        assert rule(x, i) == rule(x, i)
+    assert asked[11:] == list(range(3, 2000))
 
 
 def test_pooling_after_another_layout_and_dtype() -> None:
@@ -48,6 +58,49 @@ def test_pooling_after_another_layout_and_dtype() -> None:
         assert out.flatten().tolist() == [2.5, 4.5, 10.5, 12.5, 18.5, 20.5, 26.5, 28.5]
         assert out.is_contiguous() == given.is_contiguous()
     assert pool(x, 2, 1).shape == (1, 2, 3, 3) and pool(x, 2, ceil_mode=True).shape == (1, 2, 2, 2)
+
+
+def test_layers_after_another_layout_dtype_and_device() -> None:
+    x, w = torch.rand(2, 4, 5, 5), torch.rand(4, 4, 3, 3)
+    running = torch.zeros(4), torch.ones(4)
+    F = torch.nn.functional
+    last = x.contiguous(memory_format=torch.channels_last)
+    for _ in range(2):
+        for given in (x, last, x.double(), x.to("meta")):
+            kind: dict[str, Any] = dict(dtype=given.dtype, device=given.device)
+            found = [
+                F.conv2d(given, w.to(**kind), padding=1),
+                F.batch_norm(given, *(r.to(**kind) for r in running)),
+                F.group_norm(given, 2),
+                F.pad(given, (1, 1)),
+            ]
+            for out in found:
+                assert out.dtype is given.dtype and out.device == given.device
+                assert out.is_contiguous() == given.is_contiguous()
+        with pytest.raises(RuntimeError, match="expected input"):
+            F.conv2d(x[:, :3], w)
+        with pytest.raises(RuntimeError, match="running_mean should contain 3 elements"):
+            F.batch_norm(x[:, :3], *running)
+
+
+def test_products_written_into_other_memory() -> None:
+    a, b, v = torch.rand(3, 4), torch.rand(4, 5), torch.rand(4)
+    wide = torch.zeros(3, 10)
+    out = wide[:, ::2]
+    assert torch.equal(torch.mm(a, b, out=out), a @ b) and out.stride() == (10, 2)
+    c = torch.rand(3, 5)
+    assert torch.allclose(torch.addmm(c, a, b, out=out), c + a @ b)
+    assert torch.equal(wide[:, 1::2], torch.zeros(3, 5))
+    line = torch.zeros(6)
+    assert torch.allclose(torch.mv(a, v, out=line[::2]), a @ v)
+    assert torch.allclose(torch.addmv(torch.ones(3), a, v, out=line[::2]), 1 + a @ v)
+    assert line[1::2].tolist() == [0, 0, 0]
+    batch = torch.zeros(2, 5, 3).transpose(1, 2)
+    assert torch.allclose(torch.bmm(a.expand(2, 3, 4), b.expand(2, 4, 5), out=batch), (a @ b).expand(2, 3, 5))
+    square = torch.rand(4, 4)
+    want = square + square @ square
+    # PyTorch writes where it still reads.
+    assert IS_ORACLE or torch.allclose(torch.addmm(square, square, square, out=square), want)
 
 
 def test_limits_are_known_again() -> None:

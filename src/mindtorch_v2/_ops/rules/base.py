@@ -29,6 +29,42 @@ class PyRule(Rule):
         return [g if isinstance(g, Spec) else of_tensor(g) for g in got]
 
 
+_MOST: Final = 512
+
+
+@final
+class KeptRule(Rule):
+    """A rule whose answers are remembered, for layers that ask the same again and again. It reads shape, strides, dtype
+    and device of its tensors and nothing else of them; its other arguments are plain numbers, texts and tuples of them,
+    and do not tell 1 from 1.0 or True. What raises is asked again."""
+
+    def __init__(self, fn: Any) -> None:
+        self.rule: Final = PyRule(fn)
+        self.answers: Final[dict[Any, Any]] = {}
+
+    def infer(self, args: tuple[Any, ...]) -> Any:
+        parts: list[Any] = []
+        for a in args:
+            if isinstance(a, TensorBase):
+                parts.append(a._shape)
+                parts.append(a._stride)
+                parts.append(a._dtype)
+                parts.append(a._device)
+            else:
+                parts.append(a)
+        key = tuple(parts)
+        try:
+            found = self.answers.get(key)
+        except TypeError:  # a size that is a symbol has no hash
+            return self.rule.infer(args)
+        if found is None:
+            found = self.rule.infer(args)
+            if len(self.answers) >= _MOST:
+                self.answers.clear()
+            self.answers[key] = found
+        return found
+
+
 def spec(shape: tuple[int, ...], dt: dtype, dev: device = CPU, stride: tuple[int, ...] | None = None) -> Spec:
     """A result; row-major unless strides are given."""
     return Spec(shape, contiguous_strides(shape) if stride is None else stride, dt, dt, dev)

@@ -21,6 +21,10 @@ def _ints(value: Any) -> Any:
     return (value,) if isinstance(value, int) else tuple(value) if isinstance(value, (list, tuple)) else value
 
 
+_LARGEST = ("", "max_pool1d", "max_pool2d", "max_pool3d")
+_BOTH = tuple(f"{name}_with_indices" for name in _LARGEST)
+
+
 def _max_pool(
     rank: int,
     input: Tensor,
@@ -31,16 +35,15 @@ def _max_pool(
     ceil_mode: bool,
     return_indices: bool,
 ) -> Any:
-    name = f"max_pool{rank}d"
     given = (
         input,
-        _ints(kernel_size),
+        (kernel_size,) if type(kernel_size) is int else _ints(kernel_size),
         () if stride is None else _ints(stride),
-        _ints(padding),
-        _ints(dilation),
+        (padding,) if type(padding) is int else _ints(padding),
+        (dilation,) if type(dilation) is int else _ints(dilation),
         ceil_mode,
     )
-    return row("pool", f"{name}_with_indices" if return_indices else name).call(given)
+    return row("pool", _BOTH[rank] if return_indices else _LARGEST[rank]).call(given)
 
 
 def max_pool1d(
@@ -180,9 +183,9 @@ def _avg_pool(
 ) -> Tensor:
     given = (
         input,
-        _ints(kernel_size),
+        (kernel_size,) if type(kernel_size) is int else _ints(kernel_size),
         () if stride is None else _ints(stride),
-        _ints(padding),
+        (padding,) if type(padding) is int else _ints(padding),
         ceil_mode,
         count_include_pad,
         divisor_override,

@@ -6,25 +6,9 @@ refused in the row's name.
 
 from __future__ import annotations
 
-from typing import Any
-
 from ..._api import lazy_tables
 from ..._dispatch import registry
-from ..._dispatch.binding import checked
-from ..._dispatch.op import Op
-
-
-class Checked:
-    """A row that looks at its arguments."""
-
-    __slots__ = ("op",)
-
-    def __init__(self, op: Op) -> None:
-        self.op = op
-
-    def call(self, args: tuple[Any, ...]) -> Any:
-        return self.op.call(checked(self.op, args))
-
+from ..._dispatch.binding import Checked
 
 _FOUND: dict[str, Checked] = {}
 

@@ -55,15 +55,22 @@ def conjugated(a: TensorBase, b: TensorBase) -> int:
     return (1 if a._keys & CONJUGATE else 0) | (2 if b._keys & CONJUGATE else 0)
 
 
+def is_apart(out: TensorBase, spec: Spec, args: tuple[Any, ...]) -> bool:
+    """Whether a product may be written there while its factors are read."""
+    if out._dtype is not spec.dtype:
+        return False
+    for a in args:
+        if isinstance(a, TensorBase) and a._storage is out._storage:
+            return False
+    return True
+
+
 @final
 class Mm(OneResult):
     """(self, mat2)"""
 
     def writes(self, args: tuple[Any, ...], spec: Spec, out: TensorBase) -> bool:
-        a = args[0]
-        b = args[1]
-        assert isinstance(a, TensorBase) and isinstance(b, TensorBase)
-        return out._dtype is spec.dtype and out._storage is not a._storage and out._storage is not b._storage
+        return is_apart(out, spec, args)
 
     def launch(self, op: Op, args: tuple[Any, ...], s: Spec, out: Any, offset: int, stride: tuple[int, ...],
                code: int) -> Any:
@@ -86,6 +93,9 @@ class Mm(OneResult):
 @final
 class Addmm(OneResult):
     """(self, mat1, mat2, beta, alpha)"""
+
+    def writes(self, args: tuple[Any, ...], spec: Spec, out: TensorBase) -> bool:
+        return is_apart(out, spec, args)
 
     def launch(self, op: Op, args: tuple[Any, ...], s: Spec, out: Any, offset: int, stride: tuple[int, ...],
                code: int) -> Any:
@@ -118,6 +128,11 @@ class Bmm(OneResult):
     def __init__(self, name: str, add: bool) -> None:
         self.name: Final = name
         self.add: Final = add
+
+    def writes(self, args: tuple[Any, ...], spec: Spec, out: TensorBase) -> bool:
+        x = args[0]
+        assert isinstance(x, TensorBase)
+        return not self.add and x._dtype is spec.dtype and is_apart(out, spec, args)
 
     def launch(self, op: Op, args: tuple[Any, ...], s: Spec, out: Any, offset: int, stride: tuple[int, ...],
                code: int) -> Any:
@@ -161,6 +176,9 @@ class Mv(OneResult):
     def __init__(self, add: bool) -> None:
         self.add: Final = add
 
+    def writes(self, args: tuple[Any, ...], spec: Spec, out: TensorBase) -> bool:
+        return is_apart(out, spec, args)
+
     def launch(self, op: Op, args: tuple[Any, ...], s: Spec, out: Any, offset: int, stride: tuple[int, ...],
                code: int) -> Any:
         first = 1 if self.add else 0
@@ -175,7 +193,7 @@ class Mv(OneResult):
             return _gemm(
                 a._storage, int(a._offset), a._stride,
                 x._storage, int(x._offset), (x._stride[0], 0),
-                None, 0, (1, 1),
+                out, offset, (stride[0], 1),
                 kernel_code(dt), int(m), 1, int(k), 1, 0, conjugated(a, x))
         c = args[0]
         assert isinstance(c, TensorBase)
@@ -185,7 +203,7 @@ class Mv(OneResult):
             c._storage, int(c._offset), (expand_strides(c, s.shape)[0], 0),
             a._storage, int(a._offset), a._stride,
             x._storage, int(x._offset), (x._stride[0], 0),
-            None, 0, (1, 1),
+            out, offset, (stride[0], 1),
             kernel_code(dt), int(m), 1, int(k), alpha, beta, conjugated(a, x))
 
 

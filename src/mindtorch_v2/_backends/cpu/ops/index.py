@@ -108,9 +108,13 @@ def _is_plain(value: Any, dt: Any) -> bool:
     return type(value) is int and 0 <= value < 128 and bool(dt.is_floating_point or dt.is_integer)
 
 
-def _fill_places(out: TensorBase, dim: int, index: TensorBase, value: Any) -> bool:
-    """Write a number to places along a dimension; False, with nothing written, if one of them counts from the end or is
-    out of range."""
+def _write_places(out: TensorBase, dim: int, index: TensorBase, value: Any) -> bool:
+    """Write a number, or the elements of a tensor, to places along a dimension; False, with nothing written, if one of
+    them counts from the end or is out of range."""
+    steps: tuple[int, ...] = ()
+    data, offset, code = value, 0, 0
+    if isinstance(value, TensorBase):
+        data, offset, steps, code = value._storage, int(value._offset), value._stride or (1,), value._dtype.code
     shape = out._shape or (1,)
     d = wrap_dim(dim, len(out._shape))
     count = numel(index)
@@ -119,7 +123,7 @@ def _fill_places(out: TensorBase, dim: int, index: TensorBase, value: Any) -> bo
         _native.scatter(
             out._storage, int(out._offset), out._stride or (1,), out._dtype.code,
             index._storage, int(index._offset), (0,) * d + (step,) + (0,) * (len(shape) - d - 1), index._dtype.code,
-            value, 0, (), 0,
+            data, offset, steps, code,
             shape[:d] + (count,) + shape[d + 1:], shape, d, 0)
     except (IndexError, RuntimeError):
         return False
@@ -131,7 +135,7 @@ def _index_fill(out: Any, self: Any, dim: int, index: Any, value: Any) -> None:
     if _is_plain(value, out._dtype) and index._storage is not out._storage and numel(index) > 0 and numel(out) > 0:
         if out is not self:
             copy_same_device(out, self)
-        if _fill_places(out, dim, index, value):
+        if _write_places(out, dim, index, value):
             return
     size = self._shape[dim] if self._shape else 1
     d = wrap_dim(dim, len(self._shape))
@@ -151,6 +155,10 @@ def _index_fill(out: Any, self: Any, dim: int, index: Any, value: Any) -> None:
 
 def _index_copy(out: Any, self: Any, dim: int, index: Any, source: Any) -> None:
     _check_dtype(self, "index_copy_cpu")
+    if numel(source) > 0 and len(source._shape) == len(self._shape) and out._dtype is not complex32:
+        copy_same_device(out, self)
+        if _write_places(out, dim, index, source):
+            return
     size = self._shape[dim] if self._shape else 1
     d = wrap_dim(dim, len(self._shape))
     text = f"index_copy_(): index {{value}} is out of bounds for dimension {d} with size {{size}}"

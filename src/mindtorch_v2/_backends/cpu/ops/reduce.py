@@ -4,11 +4,9 @@ from __future__ import annotations
 from typing import Any
 
 from .... import _native
-from ...._ops.reduce import norm_in_parts
 from ...._ops.rules.base import wrap_dim
-from ...._ops.rules.reduce import dim_mask_or_all, spread_strides
-from ..kernels.dense import deliver, wide_dtype
-from ..kernels.reduce import MOST_MASKED, Moments, MomentsAndMean, Reduce, ReduceWithIndex, Scan
+from ..kernels.reduce import Moments, MomentsAndMean, Reduce, ReduceWithIndex, Scan
+from ..kernels.vector_norm import vector_norm
 from ..lines import cpu, into
 from ..numpy_view import np_view
 
@@ -24,20 +22,7 @@ cpu("var_mean.correction", MomentsAndMean(False))
 cpu("std_mean.correction", MomentsAndMean(True))
 
 
-def _vector_norm(out: Any, self: Any, ord: Any, dim: Any, keepdim: bool, dtype: Any) -> None:
-    """The usual norms of real numbers in one pass; the others as the row says, in terms of operators."""
-    n, dt = len(self._shape), wide_dtype(out._dtype)
-    if ord not in (1, 2) or self._dtype.is_complex or n > MOST_MASKED:
-        deliver(out, norm_in_parts(self, ord, dim, keepdim, dtype))
-        return
-    # Numbers of another dtype than the one asked for are rounded to that first.
-    x = self if dtype is None or self._dtype is dtype else self.to(dtype)
-    _native.reduce(_native.NORM1 if ord == 1 else _native.NORM2, x._storage, int(x._offset), x._stride, x._dtype.code,
-                   out._storage, int(out._offset), spread_strides(out._stride, dim_mask_or_all(dim, n), n, keepdim),
-                   out._dtype.code, x._shape, dt.code)
-
-
-cpu("linalg_vector_norm", into(_vector_norm))
+cpu("linalg_vector_norm", into(vector_norm))
 cpu("cumsum", Scan(0))
 cpu("cumprod", Scan(1))
 

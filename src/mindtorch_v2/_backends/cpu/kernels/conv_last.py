@@ -5,18 +5,18 @@ where each channel is by itself it has a native kernel; everything else is compu
 """
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, Final
 
 from .... import _native
 from ...._sizes import numel_of
 from ...._tensor_base import TensorBase, numel
-from ..kernels.dense import deliver, dense_as, fresh, is_last, last_as, lies_last, operand, target, target_last
 from ..numpy_view import np_view
+from .dense import deliver, dense_as, fresh, is_last, last_as, lies_last, operand, target, target_last
 
 Ints = tuple[int, ...]
-_NONE = (None, 0, 0)
-_bgemm: Any = _native.bgemm
-_copy: Any = _native.copy
+_NONE: Final[tuple[Any, int, int]] = (None, 0, 0)
+_bgemm: Final[Any] = _native.bgemm
+_copy: Final[Any] = _native.copy
 
 
 def _kind(weight: TensorBase, v: Any) -> str:
@@ -61,7 +61,7 @@ def forward(out: TensorBase, x: TensorBase, weight: TensorBase, bias: Any, v: An
         _product(x, w, out, (_places(x), results, channels), (channels, 1), (1, channels), 0 if b is None else 1)
         return True
     _native.depthwise_last(*operand(x), *operand(w), *(_NONE if b is None else operand(b)), *operand(out), x._shape[0],
-                           channels, *v[:6])
+                           channels, *v.geometry())
     return True
 
 
@@ -78,7 +78,8 @@ def backward(outs: Any, grad: TensorBase, x: TensorBase, weight: TensorBase, v: 
         if kind == "product":
             _product(g, w, dx, (places, channels, results), (results, 1), (channels, 1), 0)
         else:
-            _native.depthwise_input_last(*operand(g), *operand(w), *_NONE, *operand(dx), x._shape[0], channels, *v[:6])
+            _native.depthwise_input_last(*operand(g), *operand(w), *_NONE, *operand(dx), x._shape[0], channels,
+                                         *v.geometry())
         deliver(outs[0], dx)
     if mask[1]:
         dw = target(outs[1], dt)
@@ -86,7 +87,7 @@ def backward(outs: Any, grad: TensorBase, x: TensorBase, weight: TensorBase, v: 
             _product(g, x, dw, (results, channels, places), (1, results), (channels, 1), 0)
         else:
             _native.depthwise_weight_last(*operand(g), *operand(x), *_NONE, *operand(dw), x._shape[0], channels,
-                                          *v[:6])
+                                          *v.geometry())
         deliver(outs[1], dw)
     if mask[2]:
         db, ones = target(outs[2], dt), fresh((places,), dt)

@@ -1,0 +1,261 @@
+"""Launches of convolutions: the native kernel for floats; columns (im2col) times weights for what it does not take.
+
+Invariant: a transposed convolution is the gradient of a plain one with respect to its input, and is computed as that;
+columns are made for as many images at a time as fit `_COLUMNS` bytes.
+"""
+from __future__ import annotations
+
+from typing import Any, Final, final
+
+from .... import _native
+from ...._dtype import complex128, dtype
+from ...._sizes import numel_of
+from ...._tensor_base import TensorBase
+from ..numpy_view import np_view
+from . import conv_last
+from .dense import deliver, dense_as, fresh, is_last, operand, target, triple, wide_dtype
+
+Ints = tuple[int, ...]
+_COLUMNS: Final = 1 << 25
+_conv: Final[Any] = _native.conv
+_conv_input: Final[Any] = _native.conv_input
+_conv_weight: Final[Any] = _native.conv_weight
+_bgemm: Final[Any] = _native.bgemm
+_im2col: Final[Any] = _native.im2col
+_col2im: Final[Any] = _native.col2im
+_plane_sums: Final[Any] = _native.plane_sums
+_NONE: Final[tuple[Any, int, int]] = (None, 0, 0)
+
+
+@final
+class Window:
+    """The geometry of a plain convolution from `inner` to `outer` places; all of length three."""
+
+    def __init__(self, inner: Ints, outer: Ints, kernel: Ints, stride: Ints, padding: Ints, dilation: Ints,
+                 groups: int) -> None:
+        self.inner: Final = inner
+        self.outer: Final = outer
+        self.kernel: Final = kernel
+        self.stride: Final = stride
+        self.padding: Final = padding
+        self.dilation: Final = dilation
+        self.groups: Final = groups
+        # Whether the columns are the planes themselves.
+        self.pointwise: Final = kernel == (1, 1, 1) and stride == (1, 1, 1) and padding == (0, 0, 0)
+
+    def geometry(self) -> tuple[Ints, ...]:
+        """What the native kernels are told of it."""
+        return self.inner, self.outer, self.kernel, self.stride, self.padding, self.dilation
+
+
+def _size(values: Ints) -> int:
+    return values[0] * values[1] * values[2]
+
+
+# Layers ask for the same geometry again and again.
+_WINDOWS: Final[dict[Any, Window]] = {}
+_MOST: Final = 512
+
+
+def window(inner: Ints, outer: Ints, kernel: Ints, stride: Ints, padding: Ints, dilation: Ints, groups: int) -> Window:
+    key = (inner, outer, kernel, stride, padding, dilation, groups)
+    found = _WINDOWS.get(key)
+    if found is None:
+        found = Window(triple(inner, 1), triple(outer, 1), triple(kernel, 1), triple(stride, 1), triple(padding, 0),
+                       triple(dilation, 1), groups)
+        if len(_WINDOWS) >= _MOST:
+            _WINDOWS.clear()
+        _WINDOWS[key] = found
+    return found
+
+
+def _columns(x: TensorBase, first: int, images: int, v: Window, buffer: Any) -> tuple[Any, int]:
+    """Storage and offset of (images, channels * kernel places, out places)."""
+    channels = x._shape[1]
+    storage, offset, code = operand(x)
+    start = offset + first * channels * _size(v.inner)
+    if v.pointwise:
+        return storage, start
+    _im2col(storage, start, code, *operand(buffer), images, channels, *v.geometry())
+    return buffer._storage, 0
+
+
+def _chunk(channels: int, images: int, v: Window, itemsize: int) -> int:
+    per = max(1, channels * _size(v.kernel) * _size(v.outer) * itemsize)
+    return max(1, min(images, _COLUMNS // per))
+
+
+def _room(channels: int, images: int, v: Window, like: TensorBase) -> Any:
+    """Memory for the columns of so many images; none if the planes are the columns."""
+    return None if v.pointwise else fresh((images * channels * _size(v.kernel) * _size(v.outer),), like._dtype)
+
+
+def _sizes(weight: TensorBase, v: Window) -> tuple[int, int, int]:
+    """The matrices of one group, results by columns and columns by places: results, columns, places."""
+    return (weight._shape[0] // v.groups, weight._shape[1] * _size(v.kernel), _size(v.outer))
+
+
+def _spread(images: int, groups: int) -> list[tuple[int, int, int]]:
+    """(image, batch, whether the batch runs over images): one group has the same weight for every image."""
+    return [(0, images, 1)] if groups == 1 else [(n, groups, 0) for n in range(images)]
+
+
+def _direct(kernel: Any, a: TensorBase, b: TensorBase, bias: Any, out: TensorBase, weight: TensorBase,
+            v: Window) -> bool:
+    """Whether the native kernel computed it: floats, in proportions that it takes. One that only multiplies planes
+    is left to a product of matrices, which reads them where they are."""
+    if a._dtype.name not in ("float32", "float64") or (v.pointwise and bias is None and v.groups == 1):
+        return False
+    given = _NONE if bias is None else operand(bias)
+    return bool(kernel(
+        a._storage, int(a._offset), a._dtype.code,
+        b._storage, int(b._offset), b._dtype.code,
+        given[0], given[1], given[2],
+        out._storage, int(out._offset), out._dtype.code,
+        a._shape[0], v.groups, weight._shape[1], weight._shape[0] // v.groups,
+        v.inner, v.outer, v.kernel, v.stride, v.padding, v.dilation))
+
+
+def _add_bias(out: TensorBase, bias: Any) -> None:
+    if bias is not None:
+        values = np_view(out)
+        values += np_view(bias).reshape((1, -1) + (1,) * (values.ndim - 2))
+
+
+def _forward(x: TensorBase, weight: TensorBase, bias: Any, out: TensorBase, v: Window) -> None:
+    """out = the convolution; all dense in one dtype."""
+    if _direct(_conv, x, weight, bias, out, weight, v):
+        return
+    images, channels = x._shape[:2]
+    m, k, n = _sizes(weight, v)
+    w, w_at, code = operand(weight)
+    y, y_at, _ = operand(out)
+    step = _chunk(channels, images, v, x._dtype.itemsize)
+    buffer = _room(channels, step, v, x)
+    for first in range(0, images, step):
+        columns, at = _columns(x, first, min(step, images - first), v, buffer)
+        for image, batch, over_images in _spread(min(step, images - first), v.groups):
+            _bgemm(w, w_at, (0 if over_images else m * k, k, 1),
+                          columns, at + image * v.groups * k * n, (k * n, n, 1),
+                          y, y_at + (first + image) * v.groups * m * n, (m * n, n, 1), code, batch, m, n, k, 1, 0)
+    _add_bias(out, bias)
+
+
+def _input_gradient(grad: TensorBase, weight: TensorBase, bias: Any, out: TensorBase, v: Window) -> None:
+    """out = what the places of the input received."""
+    if _direct(_conv_input, grad, weight, bias, out, weight, v):
+        return
+    images, channels = out._shape[:2]
+    m, k, n = _sizes(weight, v)
+    w, w_at, code = operand(weight)
+    g, g_at, _ = operand(grad)
+    x, x_at, _ = operand(out)
+    step = _chunk(channels, images, v, grad._dtype.itemsize)
+    buffer = _room(channels, step, v, grad)
+    for first in range(0, images, step):
+        count = min(step, images - first)
+        start = x_at + first * channels * _size(v.inner)
+        columns, at = (x, start) if buffer is None else (buffer._storage, 0)
+        for image, batch, over_images in _spread(count, v.groups):
+            _bgemm(w, w_at, (0 if over_images else m * k, 1, k),
+                          g, g_at + (first + image) * v.groups * m * n, (m * n, n, 1),
+                          columns, at + image * v.groups * k * n, (k * n, n, 1), code, batch, k, n, m, 1, 0)
+        if buffer is not None:
+            _col2im(*operand(buffer), x, start, code, count, channels, *v.geometry())
+    _add_bias(out, bias)
+
+
+def _weight_gradient(grad: TensorBase, x: TensorBase, out: TensorBase, v: Window) -> None:
+    if _direct(_conv_weight, grad, x, None, out, out, v):
+        return
+    images, channels = x._shape[:2]
+    m, k, n = _sizes(out, v)
+    w, w_at, code = operand(out)
+    g, g_at, _ = operand(grad)
+    step = _chunk(channels, images, v, x._dtype.itemsize)
+    buffer = _room(channels, step, v, x)
+    for first in range(0, images, step):
+        columns, at = _columns(x, first, min(step, images - first), v, buffer)
+        for image in range(min(step, images - first)):
+            _bgemm(g, g_at + (first + image) * v.groups * m * n, (m * n, n, 1),
+                          columns, at + image * v.groups * k * n, (k * n, 1, n),
+                          w, w_at, (m * k, k, 1), code, v.groups, m, k, n, 1, 0 if first + image == 0 else 1)
+
+
+def _compute_dtype(dt: dtype) -> dtype:
+    """Products of complex matrices are plain sums, which want more digits than complex64 has."""
+    return complex128 if dt.is_complex else wide_dtype(dt)
+
+
+def _conjugate(t: TensorBase) -> TensorBase:
+    import numpy
+
+    if not t._dtype.is_complex:
+        return t
+    out = fresh(t._shape, t._dtype)
+    numpy.conjugate(np_view(t), out=np_view(out))
+    return out
+
+
+def convolution(out: Any, input: Any, weight: Any, bias: Any, stride: Ints, padding: Ints, dilation: Ints,
+                 transposed: bool, output_padding: Ints, groups: int) -> None:
+    dt = _compute_dtype(input._dtype)
+    if not transposed and is_last(input) and conv_last.forward(
+            out, input, weight, bias, window(input._shape[2:], out._shape[2:], weight._shape[2:], stride, padding,
+                                             dilation, groups)):
+        return
+    x, w, y = dense_as(input, dt), dense_as(weight, dt), target(out, dt)
+    b = None if bias is None else dense_as(bias, dt)
+    if 0 not in y._shape:
+        small, large = (x, y) if transposed else (y, x)
+        v = window(large._shape[2:], small._shape[2:], w._shape[2:], stride, padding, dilation, groups)
+        if 0 in x._shape or 0 in w._shape:
+            np_view(y)[...] = 0
+            _add_bias(y, b)
+        elif transposed:
+            _input_gradient(x, w, b, y, v)
+        else:
+            _forward(x, w, b, y, v)
+    deliver(out, y)
+
+
+def convolution_backward(outs: Any, grad_output: Any, input: Any, weight: Any, bias_sizes: Any, stride: Ints,
+                          padding: Ints, dilation: Ints, transposed: bool, output_padding: Ints, groups: int,
+                          output_mask: Any) -> None:
+    dt = _compute_dtype(input._dtype)
+    if not transposed and is_last(input) and conv_last.backward(
+            outs, grad_output, input, weight, window(input._shape[2:], grad_output._shape[2:], weight._shape[2:],
+                                                     stride, padding, dilation, groups), output_mask):
+        return
+    g, x, w = dense_as(grad_output, dt), dense_as(input, dt), dense_as(weight, dt)
+    small, large = (x, g) if transposed else (g, x)
+    v = window(large._shape[2:], small._shape[2:], w._shape[2:], stride, padding, dilation, groups)
+    nothing = 0 in g._shape or 0 in x._shape or 0 in w._shape
+    if output_mask[0]:
+        y = target(outs[0], dt)
+        if nothing:
+            np_view(y)[...] = 0
+        elif transposed:
+            _forward(g, _conjugate(w), None, y, v)
+        else:
+            _input_gradient(g, _conjugate(w), None, y, v)
+        deliver(outs[0], y)
+    if output_mask[1]:
+        y = target(outs[1], dt)
+        if nothing:
+            np_view(y)[...] = 0
+        elif transposed:
+            _weight_gradient(_conjugate(x), g, y, v)
+        else:
+            _weight_gradient(g, _conjugate(x), y, v)
+        deliver(outs[1], y)
+    if output_mask[2]:
+        y = target(outs[2], dt)
+        if 0 in g._shape:
+            np_view(y)[...] = 0
+        elif dt.name in ("float32", "float64"):
+            _plane_sums(*operand(g), *operand(y), g._shape[0], g._shape[1], int(numel_of(g._shape[2:])))
+        else:
+            values = np_view(g)
+            np_view(y)[...] = values.sum(axis=(0, *range(2, values.ndim)))
+        deliver(outs[2], y)
