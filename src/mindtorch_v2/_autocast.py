@@ -267,6 +267,39 @@ def set_autocast_cache_enabled(enabled: bool) -> None:
     _local().cache = _flag(enabled)
 
 
+def enter(device_type: str, enabled: Any, fast: Any, cache: Any) -> tuple[bool, dtype, bool]:
+    """What an autocast block sets, at once; what it found."""
+    local = _local()
+    kind = _kind("set_autocast_enabled", device_type)
+    found = (kind in local.enabled, local.dtypes[kind], local.cache)
+    _set(local, kind, enabled, fast, cache)
+    local.nesting += 1
+    return found
+
+
+def leave(device_type: str, enabled: bool, fast: dtype, cache: bool) -> None:
+    """What the block found, put back; the outermost one forgets the casts of leaves."""
+    local = _local()
+    local.nesting -= 1
+    if local.nesting == 0:
+        clear_autocast_cache()
+    _set(local, _kind("set_autocast_enabled", device_type), enabled, fast, cache)
+
+
+def _set(local: _Local, kind: str, enabled: Any, fast: Any, cache: Any) -> None:
+    if enabled is not True and enabled is not False:
+        set_autocast_enabled(kind, enabled)  # refuses it
+    (local.enabled.add if enabled else local.enabled.discard)(kind)
+    bit = _BITS.get(kind, 0)
+    if bit:
+        (include if enabled else drop)(bit)
+    if isinstance(fast, type(float32)):
+        local.dtypes[kind] = fast
+    else:
+        set_autocast_dtype(kind, fast)  # refuses it
+    local.cache = _flag(cache)
+
+
 def autocast_increment_nesting() -> int:
     """One more autocast block is entered; returns how many there are."""
     local = _local()

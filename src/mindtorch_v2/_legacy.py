@@ -8,14 +8,15 @@ from __future__ import annotations
 from typing import Any
 
 from ._backends.common.runtime import empty_contiguous
-from ._core_operators import CORE
+from ._core_operators import CORE, HOOKS
 from ._device import CPU, as_device
 from ._device import device as Device
-from ._dispatch.binding import NOT_INTEGRAL, Unpack, is_element
+from ._dispatch.binding import NOT_INTEGRAL, Unpack, is_element, plain_ints
 from ._dispatch.op import c_type_name, type_name
 from ._dtype import dtype as DType
 from ._dtype import get_default_dtype
 from ._dtype_names import cpp_name
+from ._from_data import tensor
 from ._layout import layout as Layout
 from ._layout import strided
 from ._ops.determinism import STATE as DETERMINISM
@@ -38,10 +39,17 @@ _KEYWORDS = ("storage", "other", "size", "data")
 
 def construct(cls: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
     """`cls(...)` for Tensor and its subclasses."""
-    from ._tensor import Tensor
-
-    t = _build(args, kwargs, get_default_dtype(), CPU, True)
-    return t if cls is Tensor else instance_of(cls, t)
+    dt = get_default_dtype()
+    t: Any = None
+    if not kwargs and args:
+        # The usual calls: sizes, and a list of data.
+        if plain_ints(args) and not DETERMINISM.on:
+            t = empty_contiguous(_sizes(args) if min(args) < 0 else args, dt, CPU)
+        elif len(args) == 1 and type(args[0]) is list:
+            t = tensor(args[0], dtype=dt, device=CPU)
+    if t is None:
+        t = _build(args, kwargs, dt, CPU, True)
+    return t if cls is HOOKS.tensor else instance_of(cls, t)
 
 
 def construct_like(like: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
@@ -81,8 +89,6 @@ def _build(args: tuple[Any, ...], kwargs: dict[str, Any], dt: DType, dev: Device
         return (first if isinstance(first, TypedStorage) else wrapped(first, dt))._tensor()
     if isinstance(first, dict) or not hasattr(type(first), "__getitem__") or _is_numpy_scalar(first):
         raise TypeError(f"new(): data must be a sequence (got {c_type_name(type(first))})")
-    from ._from_data import tensor
-
     return tensor(first, dtype=dt, device=dev)
 
 

@@ -172,8 +172,6 @@ def type_as(self: Any, other: Any) -> Any:
 
 def type_(self: Any, dtype: Any = None, non_blocking: bool = False) -> Any:
     """Without argument the name of this tensor's type, else this tensor with another dtype."""
-    from ._legacy import TypeMeta
-
     if dtype is None:
         if self._keys & SPARSE:
             from ._sparse.methods import type_name
@@ -182,6 +180,10 @@ def type_(self: Any, dtype: Any = None, non_blocking: bool = False) -> Any:
         return type_string(self._dtype, self._device)
     if not isinstance(non_blocking, bool):
         raise TypeError(f"type(): argument 'non_blocking' must be bool, not {c_type_name(type(non_blocking))}")
+    if type(dtype) is d.dtype:
+        return convert(self, dtype, None, False, None, non_blocking)
+    from ._legacy import TypeMeta
+
     if isinstance(dtype, (d.dtype, TypeMeta)):
         dt = dtype.dtype if isinstance(dtype, TypeMeta) else dtype
         return convert(self, dt, None, False, None, non_blocking)

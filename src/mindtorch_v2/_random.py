@@ -313,6 +313,13 @@ def _randint_complaint(given: tuple[Any, ...], low: Any, high: Any, size: Any, n
     return complaint("randint", [], False, given, named)
 
 
+def _plain_randint(given: tuple[Any, ...]) -> bool:
+    """Whether these are one or two plain ints and a tuple of them."""
+    if not 2 <= len(given) <= 3 or type(given[-1]) is not tuple:
+        return False
+    return plain_ints(given[:-1]) and plain_ints(given[-1])
+
+
 def randint(
     *given: Any,
     low: Any = None,
@@ -330,6 +337,12 @@ def randint(
     """randint(low=0, high, size, *, generator=None, out=None, dtype=None, ...): integers in [low, high)."""
     if unknown:
         raise stray("randint", given, unknown)
+    if out is None and low is None and high is None and size is None and _plain_randint(given):
+        # The usual call: its arguments need no closer look.
+        bounds = (0, given[0]) if len(given) == 2 else given[:2]
+        g = _generator("randint", generator)
+        placed = (_dtype_arg("randint", dtype), layout, _factory_device("randint", device), pin_memory)
+        return _made(_rows.RANDINT, (*bounds, given[-1], g, *placed), None, requires_grad)
     values = list(given)
     if size is None and values and not isinstance(values[-1], int):
         size = values.pop()
@@ -540,7 +553,10 @@ def normal(
         raise TypeError(f"normal(): argument 'mean' (position 1) must be Tensor, not {type_name(mean)}")
     if size is None:
         raise stray("normal", (mean, std), unknown)
-    if any(not is_number(x) or isinstance(x, complex) for x in (mean, std)) or not isinstance(size, (list, tuple)):
+    for x in (mean, std):
+        if not is_number(x) or isinstance(x, complex):
+            raise stray("normal", (mean, std, size), unknown)
+    if not isinstance(size, (list, tuple)):
         raise stray("normal", (mean, std, size), unknown)
     a, b = float(mean), float(std)
     check_std(b)

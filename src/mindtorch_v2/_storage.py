@@ -140,9 +140,10 @@ class UntypedStorage:
         return 1
 
     def data_ptr(self) -> int:
-        if self._has_no_memory():
+        raw = self._raw
+        if isinstance(raw, MetaStorage) and self._has_no_memory():
             raise RuntimeError(_NO_MEMORY)
-        return int(self._raw.ptr)
+        return int(raw.ptr)
 
     def _has_no_memory(self) -> bool:
         """That of a tensor whose class computes (`__torch_dispatch__`): a size on a device where others have bytes."""

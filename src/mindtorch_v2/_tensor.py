@@ -447,9 +447,17 @@ class Tensor(TensorBase):
     def __float__(self) -> float:
         if self._keys & AUTOGRAD:
             warn_once(TO_SCALAR)
+        if isinstance(self, TensorBase) and numel(self) == 1:
+            value = self.item()
+            if type(value) is not complex:
+                return float(value)
         return float(_scalar(self, "double", "__float__"))
 
     def __int__(self) -> int:
+        if isinstance(self, TensorBase) and numel(self) == 1:
+            value = self.item()
+            if type(value) is not complex:
+                return int(value)
         return int(_scalar(self, "int64_t", "__int__"))
 
     @of_tensor

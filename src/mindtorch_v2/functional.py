@@ -96,12 +96,21 @@ def einsum(*args: Any) -> Any:
         for i, t in enumerate(operands):
             if not isinstance(t, TensorBase):
                 raise TypeError(f"expected Tensor as element {i} in argument 1, but got {plain_name(t)}")
-        if len(operands) == 2 and not modes() & AUTOCASTS:
+        if modes() & AUTOCASTS:
+            pass
+        elif len(operands) == 2:
             a, b = operands
             if a._dtype is b._dtype and a._device is b._device:
                 product = _product(args[0], a._shape, b._shape)
                 if product is not None:
                     return product.of(a, b)
+                pair = _unsummed(args[0], a._shape, b._shape)
+                if pair is not None:
+                    return pair[0].of(a) * pair[1].of(b)
+        elif len(operands) == 1:
+            alone = _alone(args[0], operands[0]._shape)
+            if alone is not None:
+                return alone.of(operands[0])
         labels, result = _from_equation(args[0], len(operands))
     if modes() & AUTOCASTS:
         from ._autocast import as_listed
@@ -135,6 +144,67 @@ class _Product(NamedTuple):
         elif self.order is None and requires_grad(out):
             out = out.view(out._shape)  # the last node is a view's, as in PyTorch
         return out if self.order is None else out.permute(self.order)
+
+
+class _Part(NamedTuple):
+    """One operand with its dimensions in the order of the result: new ones at `places`, the last ones summed."""
+
+    order: tuple[int, ...]
+    places: tuple[int, ...]
+    summed: tuple[int, ...]
+
+    def of(self, t: Any) -> Any:
+        t = t.permute(self.order)
+        for d in self.places:
+            t = t.unsqueeze(d)
+        return t.sum(self.summed) if self.summed else t
+
+
+def _distinct(equation: str, shapes: tuple[tuple[int, ...], ...]) -> tuple[list[list[int]], list[int]] | None:
+    """Labels of the operands and of the result, where each is once in an operand and has one size, and the result has
+    no others; None for what `_contract` does, or refuses, itself."""
+    if "." in equation or equation.partition("->")[0].count(",") != len(shapes) - 1:
+        return None
+    parts, wanted = _from_equation(equation, len(shapes))
+    if wanted is None:
+        every = [s for part in parts for s in part]
+        wanted = sorted(s for s in every if every.count(s) == 1)
+    sizes: dict[int, int] = {}
+    for part, shape in zip(parts, shapes):
+        if len(part) != len(shape) or len(set(part)) < len(part):
+            return None
+        if any(sizes.setdefault(s, n) != n for s, n in zip(part, shape)):
+            return None
+    return (parts, wanted) if len(set(wanted)) == len(wanted) and set(wanted) <= set(sizes) else None
+
+
+@lru_cache(256)
+def _alone(equation: str, shape: tuple[int, ...]) -> _Part | None:
+    """What is done with the only operand, of this shape."""
+    found = _distinct(equation, (shape,))
+    if found is None:
+        return None
+    (labels,), wanted = found
+    order = wanted + sorted(set(labels) - set(wanted))
+    return _Part(tuple(labels.index(s) for s in order), (), tuple(range(len(wanted), len(order))))
+
+
+@lru_cache(256)
+def _unsummed(equation: str, a: tuple[int, ...], b: tuple[int, ...]) -> tuple[_Part, _Part] | None:
+    """What is done with two operands of these shapes before they are multiplied, where nothing is summed."""
+    found = _distinct(equation, (a, b))
+    if found is None or {s for part in found[0] for s in part} != set(found[1]):
+        return None
+    parts, wanted = found
+    first, second = (
+        _Part(
+            tuple(labels.index(s) for s in wanted if s in labels),
+            tuple(d for d, s in enumerate(wanted) if s not in labels),
+            (),
+        )
+        for labels in parts
+    )
+    return first, second
 
 
 @lru_cache(256)

@@ -61,6 +61,9 @@ composite("combinations(Tensor self, int r=2, bool with_replacement=False) -> Te
           method=False)
 
 
+_STACK = registry.get("stack")
+
+
 # -- cross products -----------------------------------------------------------------------------------------------
 def _cross_meta(self: Any, other: Any, dim: int) -> Spec:
     if self.dim() != other.dim():
@@ -81,13 +84,9 @@ def _cross_meta(self: Any, other: Any, dim: int) -> Spec:
 
 def _cross(self: Any, other: Any, dim: int) -> Any:
     d = wrap_dim(dim, self.dim())
-
-    def part(t: Any, i: int) -> Any:
-        return t.select(d, i)
-
-    rows = [part(self, (i + 1) % 3) * part(other, (i + 2) % 3) - part(self, (i + 2) % 3) * part(other, (i + 1) % 3)
-            for i in range(3)]
-    return registry.get("stack").call((tuple(rows), d))
+    a, b, c = self.unbind(d)
+    x, y, z = other.unbind(d)
+    return _STACK.call(((b * z - c * y, c * x - a * z, a * y - b * x), d))
 
 
 def _conj(t: Any) -> Any:

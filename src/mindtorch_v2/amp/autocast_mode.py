@@ -75,23 +75,14 @@ class autocast:
         self._enabled = enabled
 
     def __enter__(self) -> autocast:
-        self.prev_cache_enabled = state.is_autocast_cache_enabled()
-        self.prev = state.is_autocast_enabled(self.device)
-        self.prev_fastdtype = state.get_autocast_dtype(self.device)
-        state.set_autocast_enabled(self.device, self._enabled)
-        state.set_autocast_dtype(self.device, self.fast_dtype)
-        state.autocast_increment_nesting()
-        state.set_autocast_cache_enabled(self._cache_enabled)
+        found = state.enter(self.device, self._enabled, self.fast_dtype, self._cache_enabled)
+        self.prev, self.prev_fastdtype, self.prev_cache_enabled = found
         return self
 
     def __exit__(
         self, exc_type: type[BaseException] | None, exc_val: BaseException | None, exc_tb: TracebackType | None
     ) -> Literal[False]:
-        if state.autocast_decrement_nesting() == 0:
-            state.clear_autocast_cache()
-        state.set_autocast_enabled(self.device, self.prev)
-        state.set_autocast_dtype(self.device, self.prev_fastdtype)
-        state.set_autocast_cache_enabled(self.prev_cache_enabled)
+        state.leave(self.device, self.prev, self.prev_fastdtype, self.prev_cache_enabled)
         return False
 
     def __call__(self, func: _F) -> _F:

@@ -11,6 +11,8 @@ from typing import Any
 
 def each(value: Any, count: int) -> tuple[Any, ...]:
     """The values of something that can be iterated over, or `count` times the one value."""
+    if type(value) is int:
+        return (value,) * count
     return tuple(value) if isinstance(value, Iterable) else (value,) * count
 
 
