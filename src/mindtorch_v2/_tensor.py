@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import warnings
 from collections.abc import Iterator
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Final
 
 from . import _native, _overrides
 from ._attributes import FIELDS, Attributes
@@ -76,6 +76,15 @@ _NO_BACKWARD = (
 _DIM = parse("size.int(Tensor self, int dim) -> int").args[1]
 
 
+class _Late:
+    """What is loaded by its first use."""
+
+    construct: Any = None
+
+
+_LATE: Final = _Late()
+
+
 class Tensor(TensorBase):
     """A view of memory with a shape, a dtype and a device, and the history of how it was computed."""
 
@@ -97,9 +106,11 @@ class Tensor(TensorBase):
 
     def __new__(cls, *args: Any, **kwargs: Any) -> Any:
         """The legacy constructor: `Tensor(2, 3)` is uninitialised, `Tensor([1, 2])` holds the default dtype."""
-        from ._legacy import construct
+        if _LATE.construct is None:
+            from ._legacy import construct
 
-        return construct(cls, args, kwargs)
+            _LATE.construct = construct
+        return _LATE.construct(cls, args, kwargs)
 
     def __init__(self, *args: Any, **kwargs: Any) -> None:
         """What the arguments say was done by `__new__`."""

@@ -95,7 +95,7 @@ def _glu_meta(self: Any, dim: int) -> Spec:
     return spec(shape, self._dtype, self._device, stride)
 
 
-def _glu(self: Any, dim: int) -> Any:
+def glu_in_parts(self: Any, dim: int) -> Any:
     d, half = _half(self, dim)
     x = wide(self)
     return narrow(x.narrow(d, 0, half) * x.narrow(d, half, half).sigmoid(), self)
@@ -128,7 +128,7 @@ _glu_backward: Op = hidden(
     "glu_backward(Tensor grad_output, Tensor self, int dim) -> Tensor", kernel=_glu_gradient, out=True,
     meta=lambda grad_output, self, dim: like(self) if _half(self, dim) else None,
     grad=dict(grad_output=_glu_grad_second, self=_glu_second))
-hidden("glu(Tensor self, int dim=-1) -> Tensor", meta=_glu_meta, kernel=_glu, out=True,
+hidden("glu(Tensor self, int dim=-1) -> Tensor", meta=_glu_meta, kernel=glu_in_parts, out=True,
        grad=dict(self=lambda g, self, dim: _glu_backward.call((g, self, dim))))
 
 

@@ -7,6 +7,7 @@ from __future__ import annotations
 from typing import Any
 
 from .._dispatch import registry
+from .._dispatch.keys import BACKENDS
 from .._dispatch.op import Op
 from .._dtype_names import cpp_name
 from .._promotion import promote
@@ -105,7 +106,9 @@ PAIRWISE: Op = composite(
 
 def _cosine(x1: Any, x2: Any, dim: int, eps: float) -> Any:
     shape = broadcast_shapes(x1._shape, x2._shape)
-    a, b = x1.expand(shape), x2.expand(shape)
+    # A tensor alone, which nobody differentiates or watches, stays as it is.
+    a = x1 if x1._shape == shape and not x1._keys & ~BACKENDS else x1.expand(shape)
+    b = x2 if x2._shape == shape and not x2._keys & ~BACKENDS else x2.expand(shape)
     if not eps >= 0:
         raise RuntimeError(f"eps must be non-negative, got: {eps:g}")
     dt = promote(a._dtype, b._dtype)
@@ -115,6 +118,8 @@ def _cosine(x1: Any, x2: Any, dim: int, eps: float) -> Any:
 
     def unit(t: Any) -> Any:
         length = _NORM.call((t, 2, (dim,), True, None))
+        if not t._keys & ~BACKENDS:
+            return t / length.clamp_min(eps)
         # The bound changes the value, not the derivative.
         return t / (length + (length.clamp_min(eps) - length).detach())
 

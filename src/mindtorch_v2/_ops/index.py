@@ -9,7 +9,7 @@ from .._dispatch import registry
 from .._dispatch.op import plain_name, type_name
 from .._dtype import bool as bool_
 from .._dtype import int64
-from .._indexing import positions
+from .._indexing import positions, record
 from .._sizes import numel_of
 from .._tensor_base import TensorBase
 from .rules import index as rules
@@ -164,8 +164,6 @@ def _spread(indices: Any) -> list[Any]:
     if not isinstance(indices, (list, tuple)):
         raise TypeError(f"index_put(): argument 'indices' (position 2) must be tuple of Tensors, not "
                         f"{plain_name(indices)}")
-    from .._indexing import record
-
     out: list[Any] | None = None
     for x in indices:
         if x is None:

@@ -121,7 +121,10 @@ def _pooled_shape(shape: Ints, v: Sliding, rank: int) -> Ints:
 
 def _need(x: Any, name: str, integers: bool | str) -> None:
     """integers: whether whole numbers are pooled; "long": only those of eight bytes."""
-    dt = x._dtype
+    _need_dtype(x._dtype, name, integers)
+
+
+def _need_dtype(dt: Any, name: str, integers: bool | str) -> None:
     fine = dt.is_floating_point or (dt.is_integer and (dt is int64 if integers == "long" else integers))
     if not fine:
         raise NotImplementedError(f"\"{name}\" not implemented for '{dt.scalar_name}'")
@@ -198,11 +201,17 @@ def _check_single(kernel: Ints, stride: Ints, padding: Ints, dilation: Ints) -> 
             raise RuntimeError(f"max_pool1d() argument '{name}' should contain one int (got {len(values)})")
 
 
-def check_max_1d(x: Any, kernel: Ints, stride: Ints, padding: Ints, dilation: Ints, ceil_mode: bool) -> None:
-    n = len(x._shape)
-    if n not in (2, 3) or 0 in x._shape[n - 2:]:
+Rows = tuple[Ints, Ints, Ints, Ints]
+
+
+@kept
+def check_max_1d(shape: Ints, dt: Any, kernel: Ints, stride: Ints, padding: Ints, dilation: Ints,
+                 ceil_mode: bool) -> Rows:
+    """The windows as those of images that are one high."""
+    n = len(shape)
+    if n not in (2, 3) or 0 in shape[n - 2:]:
         raise RuntimeError("max_pool1d: Expected 2D or 3D (batch mode) tensor with optional 0 dim batch size for "
-                           f"input, but got:{list(x._shape)}")
+                           f"input, but got:{list(shape)}")
     _check_single(kernel, stride, padding, dilation)
     k, p, d = kernel[0], padding[0], dilation[0]
     s = stride[0] if stride else k
@@ -216,10 +225,11 @@ def check_max_1d(x: Any, kernel: Ints, stride: Ints, padding: Ints, dilation: In
                            f"padding={p} and kernel_size={k}")
     if d <= 0:
         raise RuntimeError(f"max_pool1d() dilation must be greater than zero, but got {d}")
-    count = Sliding((k,), (s,), (p,), (d,), ceil_mode).places(x._shape[-1:])[0]
+    count = Sliding((k,), (s,), (p,), (d,), ceil_mode).places(shape[-1:])[0]
     if count <= 0:
         raise RuntimeError(f"max_pool1d() Invalid computed output size: {count}")
-    _need(x, "max_pool1d_impl", True)
+    _need_dtype(dt, "max_pool1d_impl", True)
+    return (1, k), (1, s), (0, p), (1, d)
 
 
 def _max_1d(self: Any, kernel_size: Ints, stride: Ints, padding: Ints, dilation: Ints, ceil_mode: bool) -> Any:
@@ -233,8 +243,8 @@ def _max_1d(self: Any, kernel_size: Ints, stride: Ints, padding: Ints, dilation:
 
 
 def _max_1d_alone(self: Any, kernel_size: Ints, stride: Ints, padding: Ints, dilation: Ints, ceil_mode: bool) -> Any:
-    check_max_1d(self, kernel_size, stride, padding, dilation, ceil_mode)
-    return _max_1d(self, kernel_size, stride, padding, dilation, ceil_mode)[0]
+    rows = check_max_1d(self._shape, self._dtype, kernel_size, stride, padding, dilation, ceil_mode)
+    return _MAX_2D.call((self.unsqueeze(-2), *rows, ceil_mode))[0].squeeze(-2)
 
 
 _ONE = "int[1] kernel_size, int[1] stride=[], int[1] padding=0"
@@ -302,9 +312,10 @@ def _check_dims(x: Any, name: str, most: int) -> None:
 
 def _avg_1d(self: Any, kernel_size: Ints, stride: Ints, padding: Ints, ceil_mode: bool, count_include_pad: bool) -> Any:
     _check_dims(self, "avg_pool1d", 3)
-    for values, name in ((kernel_size, "kernel_size"), (stride or (1,), "stride"), (padding, "padding")):
-        if len(values) != 1:
-            raise RuntimeError(f"avg_pool1d() argument '{name}' should contain one int (got {len(values)})")
+    if len(kernel_size) != 1 or len(stride) > 1 or len(padding) != 1:
+        for values, name in ((kernel_size, "kernel_size"), (stride or (1,), "stride"), (padding, "padding")):
+            if len(values) != 1:
+                raise RuntimeError(f"avg_pool1d() argument '{name}' should contain one int (got {len(values)})")
     out = _MEAN_2D.call((self.unsqueeze(-2), (1, *kernel_size), (1, *(stride or kernel_size)), (0, *padding), ceil_mode,
                          count_include_pad, None))
     return out.squeeze(-2)

@@ -12,6 +12,7 @@ from .._device import device
 from .._dispatch import registry
 from .._dispatch.op import Op
 from .._dtype import int64
+from .._tensor_base import requires_grad
 from .table import composite
 
 _arange = registry.get("arange")
@@ -101,6 +102,9 @@ def _pad_packed(data: Any, batch_sizes: Any, batch_first: bool, padding_value: A
     return out.transpose(0, 1) if batch_first else out, lengths
 
 
+_FEW = 32  # sequences that are quicker written one by one, where nothing is recorded
+
+
 def _pad(sequences: Any, batch_first: bool, padding_value: float, padding_side: str) -> Any:
     if not sequences:
         raise RuntimeError("received an empty list of sequences")
@@ -115,7 +119,8 @@ def _pad(sequences: Any, batch_first: bool, padding_value: float, padding_side: 
     shape = (batch, longest) if batch_first else (longest, batch)
     out = first.detach().new_full((*shape, *rest), padding_value)
     starts = [longest - n if padding_side == "left" else 0 for n in lengths]
-    if all(s._shape[1:] == rest and s._dtype is first._dtype and s._device == first._device for s in sequences):
+    alike = all(s._shape[1:] == rest and s._dtype is first._dtype and s._device == first._device for s in sequences)
+    if alike and (batch > _FEW or any(requires_grad(s) for s in sequences)):
         return _scattered(out, sequences, lengths, starts, batch_first)
     for i, (s, n, start) in enumerate(zip(sequences, lengths, starts)):
         place = out.select(0, i) if batch_first else out.select(1, i)

@@ -184,10 +184,13 @@ def _roll_rule(self: Any, shifts: Ints, dims: Ints) -> Spec:
         if self.dim() == 0:
             raise IndexError(f"Dimension specified as {d} but tensor has no dimensions")
         wrap_dim(d, self.dim())
-    return like(self)
+    # Two parts are joined along a dimension: where neither is empty, that keeps a memory format.
+    joined = dims and self.numel() and all(n % self._shape[d] for n, d in zip(shifts, dims))
+    stride = format_strides(self._shape, suggested_format(self)) if joined else None
+    return spec(self._shape, self._dtype, self._device, stride)
 
 
-def _roll(self: Any, shifts: Ints, dims: Ints) -> Any:
+def roll_in_parts(self: Any, shifts: Ints, dims: Ints) -> Any:
     if not dims:
         flat = view.VIEW.call((view._contiguous(self), (-1,)))
         return view.UNSAFE_VIEW.call((_rolled(flat, shifts[0], 0), self._shape))
@@ -207,8 +210,8 @@ def _rolled(t: Any, shift: int, dim: int) -> Any:
     return CAT.call(((view.SLICE.call((t, dim, at, n, 1)), view.SLICE.call((t, dim, 0, at, 1))), dim))
 
 
-ROLL: Op = op("roll(Tensor self, SymInt[1] shifts, int[1] dims=[]) -> Tensor", meta=KeptRule(_roll_rule), kernel=_roll,
-          grad=dict(self=lambda g, shifts, dims: ROLL.call((g, tuple(-s for s in shifts), dims))))
+ROLL: Op = op("roll(Tensor self, SymInt[1] shifts, int[1] dims=[]) -> Tensor", meta=KeptRule(_roll_rule),
+          kernel=roll_in_parts, grad=dict(self=lambda g, shifts, dims: ROLL.call((g, tuple(-s for s in shifts), dims))))
 
 
 def _rot90_rule(self: Any, k: int, dims: Ints) -> Spec:

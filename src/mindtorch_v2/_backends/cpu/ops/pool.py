@@ -35,7 +35,7 @@ def _line_fits(self: Any, kernel_size: Ints, stride: Ints, padding: Ints, dilati
 
 
 def _max_line(self: Any, kernel_size: Ints, stride: Ints, padding: Ints, dilation: Ints, ceil_mode: bool) -> Any:
-    check_max_1d(self, kernel_size, stride, padding, dilation, ceil_mode)
+    check_max_1d(self._shape, self._dtype, kernel_size, stride, padding, dilation, ceil_mode)
     v = Sliding(tuple(kernel_size), tuple(stride or kernel_size), tuple(padding), tuple(dilation), ceil_mode)
     shape = self._shape
     out = fresh((*shape[:-1], *v.places(shape[-1:])), self._dtype)

@@ -3,7 +3,12 @@ from __future__ import annotations
 
 from typing import Any
 
+from .... import _native
+from ...._ops.rules.base import wrap_dim
+from ...._ops.shape import roll_in_parts
 from ...._strides import may_overlap
+from ...._tensor_base import numel
+from ...common.runtime import copy_same_device
 from ...common.transfer import map_plain
 from ..kernels.shape import Cat, ConstantPad, Flip, Stack, Triangle
 from ..lines import cpu, into
@@ -67,6 +72,23 @@ def _strided_map(out: Any, self: Any, size: Ints, stride: Ints, offset: int, to_
     np_view(out)[...] = result if mean else result / visits[target]
 
 
+def _roll(out: Any, self: Any, shifts: Ints, dims: Ints) -> None:
+    """Along one dimension: its two parts, each to the place of the other."""
+    if len(dims) != 1 or numel(self) == 0 or not self._shape:
+        copy_same_device(out, roll_in_parts(self, shifts, dims))
+        return
+    d = wrap_dim(dims[0], len(self._shape))
+    n = self._shape[d]
+    first = shifts[0] % n
+    for start, end, to in ((0, n - first, first), (n - first, n, 0)):
+        if end > start:
+            _native.copy(
+                out._storage, int(out._offset) + to * out._stride[d], out._stride, out._dtype.code,
+                self._storage, int(self._offset) + start * self._stride[d], self._stride, self._dtype.code,
+                (*self._shape[:d], end - start, *self._shape[d + 1:]))
+
+
+cpu("roll", into(_roll, calls_ops=True))
 cpu("unfold_backward", into(_unfold_backward))
 cpu("_strided_map", into(_strided_map))
 
