@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import warnings
 from collections.abc import Iterator
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Any
 
 from . import _native, _overrides
 from ._attributes import FIELDS, Attributes
@@ -76,15 +76,6 @@ _NO_BACKWARD = (
 _DIM = parse("size.int(Tensor self, int dim) -> int").args[1]
 
 
-class _Late:
-    """What is loaded by its first use."""
-
-    construct: Any = None
-
-
-_LATE: Final = _Late()
-
-
 class Tensor(TensorBase):
     """A view of memory with a shape, a dtype and a device, and the history of how it was computed."""
 
@@ -106,11 +97,9 @@ class Tensor(TensorBase):
 
     def __new__(cls, *args: Any, **kwargs: Any) -> Any:
         """The legacy constructor: `Tensor(2, 3)` is uninitialised, `Tensor([1, 2])` holds the default dtype."""
-        if _LATE.construct is None:
-            from ._legacy import construct
+        from ._legacy import construct
 
-            _LATE.construct = construct
-        return _LATE.construct(cls, args, kwargs)
+        return construct(cls, args, kwargs)
 
     def __init__(self, *args: Any, **kwargs: Any) -> None:
         """What the arguments say was done by `__new__`."""
@@ -458,17 +447,9 @@ class Tensor(TensorBase):
     def __float__(self) -> float:
         if self._keys & AUTOGRAD:
             warn_once(TO_SCALAR)
-        if isinstance(self, TensorBase) and numel(self) == 1:
-            value = self.item()
-            if type(value) is not complex:
-                return float(value)
         return float(_scalar(self, "double", "__float__"))
 
     def __int__(self) -> int:
-        if isinstance(self, TensorBase) and numel(self) == 1:
-            value = self.item()
-            if type(value) is not complex:
-                return int(value)
         return int(_scalar(self, "int64_t", "__int__"))
 
     @of_tensor
@@ -644,7 +625,7 @@ def _single(t: Any) -> Any:
 def _scalar(t: Any, to: str, name: str) -> Any:
     if not isinstance(t, TensorBase):
         raise refusal(name, t, AttributeError())
-    value = _single(t)
+    value = t.item() if numel(t) == 1 else _single(t)
     if type(value) is complex:
         if value.imag != 0:
             raise RuntimeError(f"value cannot be converted to type {to} without overflow")
