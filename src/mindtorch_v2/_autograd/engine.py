@@ -512,6 +512,7 @@ def run(task: Task, v: Visit) -> Visit | None:
         release_node(node)
     if task.anomaly:
         check_nan(node, out)
+    grads = out  # what arrived is let go: a gradient that is a view of it may be the last to hold it
     ready: Visit | None = None
     i: i64 = 0
     after = v.next

@@ -16,7 +16,7 @@ from .._dispatch.state import modes
 from .._dtype import float32
 from .._mypyc import i64
 from .._strides import strides_dense
-from .._tensor_base import TensorBase, is_contiguous, numel
+from .._tensor_base import TensorBase, alias, is_contiguous, make_view, numel
 from .node import FUNCTION, WATCH, Node, meta
 from .record import zeros_at
 
@@ -144,9 +144,9 @@ def add_grad(leaf: TensorBase, grads: list[Any]) -> None:
         if (
             not recording
             and (same_layout(grads[0], leaf) or (WATCH.loose and any_layout(grads[0])))
-            and unshared(grads)
+            and (unshared(grads) or unshared_view(grads))
         ):
-            leaf._grad_field = grads[0]
+            leaf._grad_field = untracked(grads[0])
         else:
             leaf._grad_field = HOOKS.grad_copy(grads[0], leaf)
     elif recording:
@@ -183,11 +183,13 @@ class Refs:
     known: bool
     tensor: i64
     storage: i64
+    base: i64  # of a fresh tensor that only a view holds
 
     def __init__(self) -> None:
         self.known = False
         self.tensor = 0
         self.storage = 0
+        self.base = 0
 
 
 REFS: Final = Refs()
@@ -203,12 +205,47 @@ def storage_refs(grads: list[Any]) -> i64:
     return n
 
 
+def base_refs(grads: list[Any]) -> i64:
+    n: i64 = _getrefcount(grads[0]._base_field)
+    return n
+
+
+def measure() -> None:
+    """How often a value is held while it is looked at differs between interpreters and mypyc."""
+    fresh: list[Any] = [zeros_at((), float32, CPU)]
+    REFS.tensor = tensor_refs(fresh)
+    REFS.storage = storage_refs(fresh)
+    fresh[0] = make_view(zeros_at((), float32, CPU), (), (), 0, None, ())
+    REFS.base = base_refs(fresh)
+    REFS.known = True
+
+
 def unshared(grads: list[Any]) -> bool:
     """Whether the list alone holds grads[0], and it alone its memory."""
     if not REFS.known:
-        # Measured, because how often a value is held while it is looked at differs between interpreters and mypyc.
-        fresh: list[Any] = [zeros_at((), float32, CPU)]
-        REFS.tensor = tensor_refs(fresh)
-        REFS.storage = storage_refs(fresh)
-        REFS.known = True
+        measure()
     return tensor_refs(grads) <= REFS.tensor and storage_refs(grads) <= REFS.storage
+
+
+def named(view: TensorBase) -> i64:
+    """How often a view's own arguments, which it keeps, are its base."""
+    n: i64 = 0
+    args = view._view_args
+    if args is not None:
+        for each in args:
+            if each is view._base_field:
+                n += 1
+    return n
+
+
+def unshared_view(grads: list[Any]) -> bool:
+    """Whether the list alone holds grads[0], a view, and it alone its base, as the transposed gradient of a weight."""
+    if grads[0]._base_field is None or tensor_refs(grads) > REFS.tensor or storage_refs(grads) > REFS.storage + 1:
+        return False
+    held = REFS.base + named(grads[0])
+    return base_refs(grads) <= held
+
+
+def untracked(g: TensorBase) -> TensorBase:
+    """A gradient that is taken as it is, without the base that it was a view of."""
+    return g if g._base_field is None else alias(g, g._shape, g._stride, g._offset)

@@ -17,7 +17,7 @@ from typing import Any
 import pytest
 
 from .._outcome import outcome, tried
-from .._subject import mindtorch_only, submodule
+from .._subject import IS_ORACLE, mindtorch_only, submodule
 from .._subject import subject as torch
 from ._cases import Cases
 from ._engine_leaves import function, leaf
@@ -578,6 +578,40 @@ def test_the_reference_count_rule_takes_fresh_gradients() -> None:
     node.register_hook(lambda ins, outs: pointers.append(ins[0].data_ptr()))
     torch.autograd.backward(torch.autograd.graph.GradientEdge(node, 0), torch.ones(2, dtype=torch.float64))
     assert x.grad.data_ptr() == pointers[0]
+
+
+@mindtorch_only
+def test_a_gradient_that_is_a_view_nobody_else_sees_is_taken(monkeypatch: pytest.MonkeyPatch) -> None:
+    from mindtorch_v2._core_operators import HOOKS
+
+    copied: list[Any] = []
+    copy = HOOKS.grad_copy
+
+    def counting(g: Any, leaf: Any) -> Any:
+        copied.append(g)
+        return copy(g, leaf)
+
+    monkeypatch.setattr(HOOKS, "grad_copy", counting)
+    x, w = torch.randn(3, 8), torch.randn(4, 8, requires_grad=True)
+    (x @ w.t()).sum().backward()
+    assert not copied
+    assert not w.grad._is_view() and w.grad._base is None and w.grad._version == 0
+    assert w.grad.stride() == (8, 1) and torch.equal(w.grad, torch.ones(4, 3) @ x)
+    layer = torch.nn.Linear(8, 4)
+    layer(x).sum().backward()
+    assert not copied and torch.equal(layer.weight.grad, w.grad)
+
+
+def test_the_base_of_a_gradient_that_somebody_holds_is_not_shared() -> None:
+    x, w = torch.randn(3, 8), torch.randn(4, 8, requires_grad=True)
+    held: list[Any] = []
+    transposed = w.t()
+    transposed.register_hook(lambda g: held.append(g))
+    (x @ transposed).sum().backward()
+    expected = w.grad.clone()
+    if not IS_ORACLE:  # PyTorch takes it, and the hook's tensor shares its memory
+        held[0].zero_()
+    assert torch.equal(w.grad, expected)
 
 
 @mindtorch_only
