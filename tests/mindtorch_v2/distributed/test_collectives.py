@@ -21,7 +21,7 @@ ALL = bool(os.environ.get("MINDTORCH_COLLECTIVES"))
 # PyTorch's gloo takes the first bytes of a strided tensor for its elements.
 OURS_ALONE = SUBJECT_NAME == "mindtorch_v2"
 NAMES = {"gloo": ("gloo", "cpu:gloo,cuda:gloo"), "hccl": ("hccl", "npu:hccl"), "mpi": ("mpi", "cpu:mpi,cuda:mpi")}
-OURS = ["hccl-2", "hccl-3", "hccl-4", "mpi-2", "mpi-3", "library-2", "library-3"]
+OURS = ["hccl-2", "hccl-3", "hccl-4", "mpi-2", "mpi-3", "mpi-4", "library-2", "library-3"]
 
 
 @pytest.fixture(scope="module", params=[f"gloo-{size}" for size in (2, 3, 4)] + OURS * OURS_ALONE)
