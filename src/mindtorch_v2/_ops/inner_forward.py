@@ -87,12 +87,19 @@ def _bag_weight(grad: Any, indices: Any, offset2bag: Any, bag_size: Any, maximum
     return total.index_add(0, indices, rows * factor.unsqueeze(1))
 
 
+def _bags_of(indices: Any, offsets: Any) -> Any:
+    """The bag of each index: the forward pass leaves it out where it does not need it."""
+    starts = offsets.new_zeros((numel(indices) + 1,)).index_add(0, offsets, offsets.new_ones((numel(offsets),)))
+    return starts.cumsum(0)[:-1] - 1
+
+
 def _bag_samples(grad: Any, weight: Any, indices: Any, offsets: Any, offset2bag: Any, mode: int,
                  padding_idx: int) -> Any:
     """The gradient of the weights of samples."""
     if mode != _SUM:
         raise RuntimeError("embedding_bag_backward: per_sample_weights only supported for mode='sum'")
-    products = (grad.index_select(0, offset2bag) * weight.index_select(0, indices)).sum((1,))
+    bags = offset2bag if numel(offset2bag) or not numel(indices) else _bags_of(indices, offsets)
+    products = (grad.index_select(0, bags) * weight.index_select(0, indices)).sum((1,))
     return products if padding_idx < 0 else products * (indices != padding_idx).to(products._dtype)
 
 
