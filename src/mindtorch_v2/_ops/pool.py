@@ -51,6 +51,12 @@ def _full(values: Ints, rank: int, text: str) -> Ints:
 _INT_MAX = 2**31 - 1
 
 
+def _check_ints(values: Ints) -> None:
+    """PyTorch counts within a window in ints of 32 bits."""
+    if any(x > _INT_MAX or x < -_INT_MAX - 1 for x in values):
+        raise RuntimeError("value cannot be converted to type int without overflow")
+
+
 @kept
 def sliding(name: str, rank: int, kernel_size: Ints, stride: Ints, padding: Ints, dilation: Ints,
             ceil_mode: bool) -> Sliding:
@@ -60,10 +66,7 @@ def sliding(name: str, rank: int, kernel_size: Ints, stride: Ints, padding: Ints
         stride, rank, f"{name}: stride must either be omitted, a single int, or {of}")
     pads = _full(padding, rank, f"{name}: padding must either be a single int, or {of}")
     gaps = _full(dilation, rank, f"{name}: dilation must be either a single int, or {of}")
-    for values in (kernel, steps, pads, gaps):
-        # PyTorch counts within a window in ints of 32 bits.
-        if any(x > _INT_MAX or x < -_INT_MAX - 1 for x in values):
-            raise RuntimeError("value cannot be converted to type int without overflow")
+    _check_ints((*kernel, *steps, *pads, *gaps))
     return Sliding(kernel, steps, pads, gaps, ceil_mode)
 
 
@@ -229,6 +232,7 @@ def check_max_1d(shape: Ints, dt: Any, kernel: Ints, stride: Ints, padding: Ints
     if count <= 0:
         raise RuntimeError(f"max_pool1d() Invalid computed output size: {count}")
     _need_dtype(dt, "max_pool1d_impl", True)
+    _check_ints((k, s, p, d))
     return (1, k), (1, s), (0, p), (1, d)
 
 

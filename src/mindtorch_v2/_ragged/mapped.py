@@ -194,7 +194,7 @@ def _column(a: Any, level: Level) -> list[Any]:
         t: Any = inside(a, level)
         return list(torch.unbind(t, 0)) if is_many(a, level) else [t] * level.size
     if isinstance(a, (tuple, list)) and any(isinstance(t, TensorBase) for t in a):
-        return [list(row) for row in zip(*[_column(t, level) for t in a])]
+        return [tuple(row) for row in zip(*[_column(t, level) for t in a])]
     return [a] * level.size
 
 
