@@ -103,6 +103,8 @@ class ScriptFunction(metaclass=_NoInstances):
 class ScriptMethod(metaclass=_NoInstances):
     """A compiled method: nothing is an instance."""
 
+    __module__ = __name__.rpartition(".")[0]
+
 
 class ScriptModule(Module):
     """The base of modules whose methods are marked with `script_method`; here a module like any other."""

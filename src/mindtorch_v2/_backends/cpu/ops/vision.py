@@ -99,8 +99,8 @@ cpu("col2im", into(_col2im))
 # -- sampling at places -----------------------------------------------------------------------------------------------
 def _sampled(name: str, rank: int | None) -> None:
     def fits(input: Any, grid: Any, interpolation_mode: int, padding_mode: int, align_corners: bool) -> bool:
-        plain = input._dtype.name in ("float32", "float64") and 0 not in input._shape and 0 not in grid._shape
-        return plain and numel(input) < 1 << 31 and max(input._shape) <= 1 << 23
+        plain = input._dtype.name in ("float32", "float64") and input._shape and 0 not in (*input._shape, *grid._shape)
+        return bool(plain) and numel(input) < 1 << 31 and max(input._shape) <= 1 << 23
 
     def run(input: Any, grid: Any, interpolation_mode: int, padding_mode: int, align_corners: bool) -> Any:
         check_grid(input, grid, rank, interpolation_mode, padding_mode)
