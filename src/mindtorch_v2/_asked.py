@@ -124,6 +124,20 @@ def _is_contiguous(t: Any, *, memory_format: Any = contiguous_format) -> bool:
     return bool(found)
 
 
+def _contiguous(t: Any, memory_format: Any = contiguous_format) -> Any:
+    asked = _is_contiguous(t, memory_format=memory_format)
+    return t if asked else t.clone(memory_format=memory_format)
+
+
+def _reshape(t: Any, *shape: Any) -> Any:
+    _is_contiguous(t)  # PyTorch asks which way is the shorter one
+    return HOOKS.tensor.reshape(t, *shape)
+
+
+def _data_ptr(t: Any) -> int:
+    return HOOKS.tensor.data_ptr(t) if _elements(t) else 0
+
+
 def _nbytes(t: Any) -> int:
     asked = t.__dict__[_MARK]
     if "layout" in asked:
@@ -167,6 +181,9 @@ _METHODS: dict[str, tuple[str, Callable[..., Any]]] = {
     "storage_offset": ("sizes", _offset),
     "stride": ("strides", _stride),
     "is_contiguous": ("strides", _is_contiguous),
+    "contiguous": ("strides", _contiguous),
+    "reshape": ("strides", _reshape),
+    "data_ptr": ("sizes", _data_ptr),
     "__len__": ("sizes", lambda t: _size(t, 0)),
 }
 _PROPERTIES: dict[str, tuple[str, Callable[[Any], Any]]] = {

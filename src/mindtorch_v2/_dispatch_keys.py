@@ -6,10 +6,24 @@ of these says nothing of a tensor. `torch.library` takes the names; a guard hide
 
 from __future__ import annotations
 
+import functools
+import operator
 from collections.abc import Iterable
 from typing import Any
 
-from ._dispatch.keys import AUTOCASTS, AUTOGRAD, FUNCTIONALIZE, TORCH_DISPATCH
+from ._dispatch.keys import (
+    AUTOCASTS,
+    AUTOGRAD,
+    BATCHED,
+    CONJUGATE,
+    FUNCTIONALIZE,
+    INFERENCE,
+    META,
+    NEGATIVE,
+    NESTED,
+    SPARSE,
+    TORCH_DISPATCH,
+)
 from ._dispatch.state import BELOW_AUTOGRAD, exclude, modes, set_modes
 from ._numbered import Numbered
 
@@ -53,18 +67,30 @@ _NUMBERS: dict[str, int] = {
     "CompositeExplicitAutograd": 154,
     "CompositeExplicitAutogradNonFunctional": 155,
 }
-# A block of keys for every kind of tensor: where it starts, and one key per backend.
-for _start, _kind, _prefix in (
-    (48, "Dense", ""),
-    (65, "Quantized", "Quantized"),
-    (82, "Sparse", "Sparse"),
-    (99, "SparseCsr", "SparseCsr"),
-    (116, "NestedTensor", "NestedTensor"),
-    (133, "AutogradFunctionality", "Autograd"),
-):
+# A block of keys for every kind of tensor, one key per backend.
+_KINDS = (
+    ("Dense", ""),
+    ("Quantized", "Quantized"),
+    ("Sparse", "Sparse"),
+    ("SparseCsr", "SparseCsr"),
+    ("NestedTensor", "NestedTensor"),
+    ("AutogradFunctionality", "Autograd"),
+)
+for _start, (_kind, _prefix) in zip(range(48, 134, 17), _KINDS):
     _NUMBERS[f"StartOf{_kind}Backends"] = _start
     _NUMBERS.update({_prefix + backend: _start + 1 + i for i, backend in enumerate(_BACKENDS)})
     _NUMBERS[f"EndOf{_kind}Backends"] = _start + len(_BACKENDS)
+# What a set of PyTorch's holds for a key.
+_RAW = {
+    **{name: 1 << (15 + n) for name, n in _NUMBERS.items() if 0 < n < 47},
+    **{
+        prefix + backend: 1 << i | 1 << (15 + _NUMBERS[kind])
+        for kind, prefix in _KINDS
+        for i, backend in enumerate(_BACKENDS)
+    },
+}
+for _kind, _ in _KINDS:
+    _RAW.pop(_kind)
 
 
 class _Key(Numbered):
@@ -83,6 +109,8 @@ class DispatchKeySet:
     __module__ = "torch"
 
     def __init__(self, key: Any) -> None:
+        if isinstance(key, str):
+            key = _dispatch_key_parse(key)
         self._keys: frozenset[Any] = key._keys if isinstance(key, DispatchKeySet) else frozenset({DispatchKey(key)})
 
     @classmethod
@@ -100,6 +128,17 @@ class DispatchKeySet:
     def remove(self, k: Any) -> DispatchKeySet:
         return self._of(self._keys - {DispatchKey(k)})
 
+    def raw_repr(self) -> int:
+        """The set as PyTorch keeps it: a bit for each backend, and above them one for each kind of key."""
+        return functools.reduce(operator.or_, (_RAW.get(k.name, 0) for k in self._keys), 0)
+
+    @classmethod
+    def from_raw_repr(cls, raw: int) -> DispatchKeySet:
+        return cls._of(DispatchKey[name] for name, bits in _RAW.items() if bits and raw & bits == bits)
+
+    def highestPriorityTypeId(self) -> Any:
+        return max(self._keys, key=lambda k: _RAW.get(k.name, 0), default=DispatchKey.Undefined)
+
     def __or__(self, other: DispatchKeySet) -> DispatchKeySet:
         return self._of(self._keys | other._keys)
 
@@ -116,7 +155,84 @@ class DispatchKeySet:
         return hash(self._keys)
 
     def __repr__(self) -> str:
-        return f"DispatchKeySet({', '.join(k.name for k in sorted(self._keys))})"
+        return f"DispatchKeySet({', '.join(k.name for k in sorted(self._keys, key=lambda k: _RAW.get(k.name, 0)))})"
+
+
+def _dispatch_key_parse(name: str) -> Any:
+    if name not in DispatchKey.__members__:
+        raise RuntimeError(f"could not parse dispatch key: {name}")
+    return DispatchKey[name]
+
+
+def _dispatch_key_name(key: Any) -> str:
+    return str(DispatchKey(key).name)
+
+
+# -- the keys of a tensor -----------------------------------------------------------------------------------------
+def _dispatch_keys(t: Any) -> DispatchKeySet:
+    """The keys that a tensor has in PyTorch."""
+    keys, backend = t._keys, {"cpu": "CPU", "meta": "Meta", "npu": "PrivateUse1"}.get(t._device.type, "PrivateUse1")
+    kind = ""
+    if keys & NESTED:
+        kind = "NestedTensor"
+    elif keys & SPARSE:
+        kind = "Sparse" if str(t.layout) == "torch.sparse_coo" else "SparseCsr"
+    names = [kind + backend]
+    if keys & NESTED:
+        names.append("AutogradNestedTensor")
+        if str(t.layout) == "torch.jagged":
+            names += ["CPU" if backend == "CPU" else backend, "Python", "PythonTLSSnapshot"]
+    if backend != "Meta":
+        names.append(f"Autocast{backend}")
+    if not keys & INFERENCE:
+        names += ["ADInplaceOrView", f"Autograd{backend}"]
+    for bit, shown in _SHOWN:
+        if keys & bit:
+            names += shown
+    return DispatchKeySet._of(DispatchKey[name] for name in [*names, *getattr(t, "_extra_keys", ())])
+
+
+def _dispatch_key_set(t: Any) -> str:
+    return str(_dispatch_keys(t))
+
+
+def _dispatch_isTensorSubclassLike(t: Any) -> bool:
+    """Whether something else than a strided kernel of a device computes with `t`."""
+    if modes() & TORCH_DISPATCH:
+        return True
+    jagged = t._keys & NESTED and str(t.layout) == "torch.jagged"
+    return bool(t._keys & (META | TORCH_DISPATCH | BATCHED)) or bool(
+        t._keys & SPARSE and (jagged or not t._keys & NESTED)
+    )
+
+
+_SHOWN: tuple[tuple[int, list[str]], ...] = (
+    (CONJUGATE, ["Conjugate"]),
+    (NEGATIVE, ["Negative"]),
+    (TORCH_DISPATCH, ["Python", "PythonTLSSnapshot"]),
+    (BATCHED, ["FuncTorchBatched"]),
+)
+
+
+# -- operators by their names -------------------------------------------------------------------------------------
+def _dispatch_find_schema_or_throw(name: str, overload: str) -> Any:
+    """The operator with this name and overload."""
+    from ._operators import ops
+
+    namespace, _, base = name.partition("::")
+    found = getattr(getattr(ops, namespace), base, None)
+    found = getattr(found, overload or "default", None)
+    if found is None:
+        raise RuntimeError(f"Could not find schema for {name}{'.' if overload else ''}{overload}.")
+    return found
+
+
+def _dispatch_call_boxed(handle: Any, *args: Any, **kwargs: Any) -> Any:
+    return handle(*args, **kwargs)
+
+
+class _EnablePythonDispatcher:
+    """Kernels that are written in Python are asked first; here all dispatch is Python's, so that nothing changes."""
 
 
 # Keys of PyTorch's dispatcher that have a bit here; what such a key stands for is hidden with the bit.
@@ -129,6 +245,10 @@ _BITS: dict[str, int] = {
     **{name: AUTOGRAD for name in _NUMBERS if name.startswith("Autograd")},
     **{name: AUTOCASTS for name in _NUMBERS if name.startswith("Autocast")},
 }
+
+
+# Backends that have no tensors here: hiding them changes nothing.
+_FOREIGN = frozenset(_BACKENDS) - {"CPU", "Meta", "PrivateUse1"}
 
 
 def _dispatch_tls_local_exclude_set() -> DispatchKeySet:
@@ -147,6 +267,8 @@ class ExcludeDispatchKeyGuard:
     def __init__(self, keys: DispatchKeySet) -> None:
         self._bits = 0
         for key in keys._keys:
+            if key.name.removeprefix("Autograd") in _FOREIGN:
+                continue
             if key.name not in _BITS:
                 raise NotImplementedError(f"ExcludeDispatchKeyGuard: there is no key {key.name} in this dispatcher")
             self._bits |= _BITS[key.name]

@@ -21,6 +21,7 @@ from ._layout import layout as Layout
 from ._layout import strided
 from ._ops.determinism import STATE as DETERMINISM
 from ._ops.determinism import filled
+from ._overrides import answers, claimed, shared
 from ._size import Size
 from ._sizes import is_long
 from ._storage import UntypedStorage
@@ -49,6 +50,8 @@ def construct(cls: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
             t = tensor(args[0], dtype=dt, device=CPU)
     if t is None:
         t = _build(args, kwargs, dt, CPU, True)
+        if len(args) == 1 and isinstance(args[0], TensorBase) and answers(args[0]):
+            return claimed(t, cls)
     return t if cls is HOOKS.tensor else instance_of(cls, t)
 
 
@@ -79,7 +82,7 @@ def _build(args: tuple[Any, ...], kwargs: dict[str, Any], dt: DType, dev: Device
     if isinstance(first, TensorBase):
         if first._dtype is not dt and not any_dtype:
             raise TypeError(f"expected {_options(dt, dev)} (got {_options(first._dtype, first._device)})")
-        return CORE.alias.call((first,))
+        return shared(first, CORE.alias)
     if isinstance(first, TypedStorage) and first.dtype is not dt:
         raise RuntimeError(
             f"Expected a Storage of type {dt.scalar_name} or an UntypedStorage, but got type "

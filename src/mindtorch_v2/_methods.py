@@ -167,7 +167,7 @@ def type_as(self: Any, other: Any) -> Any:
         if can_answer(TypeError(), (other,)):
             return ask(HOOKS.tensor.type_as, (self, other), {})
         raise TypeError(f"type_as(): argument 'other' (position 1) must be Tensor, not {type_name(other)}")
-    return convert(self, other._dtype, other._device)
+    return convert(self, other._dtype, other.device)
 
 
 def type_(self: Any, dtype: Any = None, non_blocking: bool = False) -> Any:

@@ -16,9 +16,11 @@ from . import _native
 from ._core_operators import CORE, HOOKS
 from ._dispatch.binding import bind
 from ._dispatch.keys import AUTOGRAD, PYTHON, TORCH_DISPATCH
-from ._dispatch.op import Op, Overrider
+from ._dispatch.op import Op, Overrider, plain_name
+from ._dispatch.registry import get
 from ._dispatch.state import FUNCTION_MODE, LOCAL, NO_TORCH_FUNCTION, modes, set_modes
 from ._tensor_base import TensorBase, instance_of
+from ._warn import warn_once
 
 _F = TypeVar("_F", bound=Callable[..., Any])
 _EXCLUDED = int(PYTHON) << 32
@@ -43,6 +45,18 @@ def _disabled_torch_dispatch_impl(func: Any, types: Any, args: Any = (), kwargs:
         return func(*args, **(kwargs or {}))
     finally:
         set_modes(old)
+
+
+# What stands in a class that calls are not shown to: the same through the class and through an instance.
+DISABLED: Any = staticmethod(_disabled_torch_function_impl)
+
+
+def below_only(cls: Any) -> bool:
+    """Whether a class has a handler for operators and only the inherited one for functions, which it then loses."""
+    return (
+        cls.__torch_dispatch__ is not _disabled_torch_dispatch_impl
+        and getattr(cls.__torch_function__, "__func__", None) is torch_function
+    )
 
 
 # -- instances of subclasses --------------------------------------------------------------------------------------
@@ -70,12 +84,50 @@ def check_class(cls: Any) -> None:
 def as_subclass(self: Any, cls: Any) -> Any:
     """`Tensor.as_subclass`: the same tensor, as a recorded view of class `cls`."""
     check_class(cls)
+    new = shared(self, CORE.alias)
+    return claimed(new, cls) if answers(self) else _retyped(new, cls)
+
+
+def answers(t: Any) -> bool:
+    """Whether operators on `t` go to the handler of its class."""
+    return bool(t._keys & TORCH_DISPATCH) and not modes() >> 32 & TORCH_DISPATCH
+
+
+def shared(t: Any, op: Any) -> Any:
+    """The memory of `t` once more, by `op`; handlers of functions are not asked."""
     old = modes()
     set_modes(old | _EXCLUDED)
     try:
-        return _retyped(CORE.alias.call((self,)), cls)
+        return op.call((t,))
     finally:
         set_modes(old)
+
+
+def claimed(t: Any, cls: Any) -> Any:
+    """A tensor that a handler made where one of class `cls` is wanted: it has its class already."""
+    if isinstance(t, cls):
+        return t
+    raise RuntimeError(
+        f"Creating a new Tensor subclass {cls.__name__} but the raw Tensor object is already associated to a python "
+        f"object of type {type(t).__name__} which is not a subclass of the requested type"
+    )
+
+
+def make_subclass(cls: Any, data: TensorBase, require_grad: bool = False, **asked: Any) -> Any:
+    """`Tensor._make_subclass`: the memory of `data` as a leaf of class `cls`."""
+    check_class(cls)
+    if not isinstance(data, TensorBase):
+        raise TypeError(f"_make_subclass(): argument 'data' (position 2) must be Tensor, not {plain_name(data)}")
+    t: Any = claimed(shared(data, get("detach")), cls) if answers(data) else instance_of(cls, data)
+    if require_grad:
+        if not t._dtype.is_inexact:
+            raise RuntimeError("Only Tensors of floating point and complex dtype can require gradients")
+        t.requires_grad = True
+    if asked:
+        from ._torch_dispatch import answered
+
+        answered(t, **asked)
+    return t
 
 
 _HISTORY = ("_output_nr", "_cmeta", "_attr_version", "_grad_fn", "_base_field", "_view_op", "_view_args", "_keys")
@@ -267,6 +319,12 @@ def handler_of(mode: Any, name: str) -> Any:
     return handler
 
 
+_PLAIN_METHOD = (
+    "Defining your `__torch_function__` as a plain method is deprecated and will be an error in future, please define "
+    "it as a classmethod."
+)
+
+
 def _answer(func: Any, handlers: list[Any], args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
     types = tuple(type(h) for h in handlers)
     stack = _stack()
@@ -277,7 +335,10 @@ def _answer(func: Any, handlers: list[Any], args: tuple[Any, ...], kwargs: dict[
         if result is not NotImplemented:
             return result
     for h in handlers:
-        result = type(h).__torch_function__(func, types, args, kwargs)
+        handler = h.__torch_function__
+        if getattr(handler, "__self__", None) is h:
+            warn_once(_PLAIN_METHOD)
+        result = handler(func, types, args, kwargs)
         if result is not NotImplemented:
             return result
     names = "\n".join(f"  - tensor subclass {t}" for t in types)

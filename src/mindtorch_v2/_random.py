@@ -266,7 +266,7 @@ def rand(
         and not pin_memory
         and plain_ints(given)
     ):
-        return _rand((given, None, None, None, current_default_device(), None))
+        return _rand((given, None, None, None, current_default_device(), False))
     sizes, g = _sizes("rand", given if size is None else (size,)), _generator("rand", generator)
     if out is not None:
         return _filled(sizes, (dtype, layout, device, pin_memory), out, requires_grad, _uniform_, (0.0, 1.0, g))
@@ -295,7 +295,7 @@ def randn(
         and not pin_memory
         and plain_ints(given)
     ):
-        return _randn((given, None, None, None, current_default_device(), None))
+        return _randn((given, None, None, None, current_default_device(), False))
     sizes, g = _sizes("randn", given if size is None else (size,)), _generator("randn", generator)
     if out is not None:
         return _filled(sizes, (dtype, layout, device, pin_memory), out, requires_grad, _normal_, (0.0, 1.0, g))

@@ -42,7 +42,7 @@ def deep_copy(t: Any, memo: dict[int, Any]) -> Any:
         finally:
             set_modes(old)
         if type(t) is not type(new):
-            new = new.as_subclass(type(t))
+            new = _instance_over(t, new)
     if requires_grad(t):
         new.requires_grad = True
     if t._grad_field is not None:
@@ -55,6 +55,26 @@ def deep_copy(t: Any, memo: dict[int, Any]) -> Any:
     if t.__dict__:
         new.__dict__.update(copy.deepcopy(dict(t.__dict__), memo))
         new.__dict__.pop("_cdata", None)
+    return new
+
+
+def _instance_over(t: Any, plain: Any) -> Any:
+    """An instance of the class of `t` over the memory of `plain`: its `new_empty` makes one."""
+    old = modes()
+    exclude(AUTOGRAD)
+    try:
+        new = t.new_empty([])
+        if type(new) is not type(t):
+            raise RuntimeError(
+                "The default implementation of __deepcopy__() for non-wrapper subclasses only works for subclass types "
+                "that implement new_empty() and for which that function returns another instance of the same "
+                "subclass. You should either properly implement new_empty() for your subclass or override "
+                "__deepcopy__() if it is intended behavior for new_empty() to return an instance of a different type."
+            )
+        exclude(PYTHON)
+        new.data = plain
+    finally:
+        set_modes(old)
     return new
 
 

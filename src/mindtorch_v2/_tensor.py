@@ -47,7 +47,7 @@ from ._ops.rules.layout import is_contiguous_as
 from ._ops.rules.shape import check_value
 from ._sizes import long
 from ._strides import compare, contiguous_strides, fastest_first
-from ._tensor_base import TensorBase, alias, instance_of, is_contiguous, numel, requires_grad
+from ._tensor_base import TensorBase, alias, is_contiguous, numel, requires_grad
 from ._unbound import of_tensor, refusal
 from ._warn import TO_SCALAR, warn_once
 
@@ -348,8 +348,11 @@ class Tensor(TensorBase):
         if self._keys & PYTHON and _overrides.has_torch_function((self,)):
             getter: Any = Tensor.__dict__["data"].__get__
             return _overrides.handle_torch_function(getter, (self,), self)
-        if self._keys & (TORCH_DISPATCH | SPARSE):
-            return self.detach()
+        if (self._keys | modes()) & (TORCH_DISPATCH | SPARSE):
+            t = self.detach()
+            if self._keys & SPARSE == 0 and t is not self:
+                t._vc = None
+            return t
         t = alias(self, self._shape, self._stride, self._offset)
         t._vc = None
         return t
@@ -394,40 +397,26 @@ class Tensor(TensorBase):
             "offset": int(self._offset),
         }
 
-    @staticmethod
-    def _make_subclass(cls: Any, data: TensorBase, require_grad: bool = False, **asked: Any) -> Any:
-        """`data`'s memory as a leaf of class `cls`."""
-        _overrides.check_class(cls)
-        if not isinstance(data, TensorBase):
-            raise TypeError(f"_make_subclass(): argument 'data' (position 2) must be Tensor, not {plain_name(data)}")
-        t = instance_of(cls, data)
-        if require_grad:
-            if not t._dtype.is_inexact:
-                raise RuntimeError("Only Tensors of floating point and complex dtype can require gradients")
-            t.requires_grad = True
-        if asked:
-            from ._torch_dispatch import answered
-
-            answered(t, **asked)
-        return t
-
     def __init_subclass__(cls, **options: Any) -> None:
         super().__init_subclass__(**options)
+        if _overrides.below_only(cls):
+            cls.__torch_function__ = _overrides.DISABLED
         if cls.__torch_function__ is not _overrides._disabled_torch_function_impl:
             from ._watched import watch
 
             watch(cls)
 
     as_subclass = _overrides.as_subclass
+    _make_subclass = staticmethod(_overrides.make_subclass)
     __torch_function__ = classmethod(_overrides.torch_function)
     __torch_dispatch__: Any = _overrides._disabled_torch_dispatch_impl
 
     @staticmethod
-    def _make_wrapper_subclass(cls: Any, size: Any, **options: Any) -> Any:
-        """A tensor of class `cls` with shape, dtype and device but no memory; its `__torch_dispatch__` computes."""
+    def _make_wrapper_subclass(*args: Any, **options: Any) -> Any:
+        """A tensor of a class with shape, dtype and device but no memory; its `__torch_dispatch__` computes."""
         from ._torch_dispatch import make_wrapper
 
-        return make_wrapper(cls, size, **options)
+        return make_wrapper(*args, **options)
 
     # The compiled property cannot be deleted from; `del t.grad` is `t.grad = None`.
     grad = _grad = property(_GRAD.__get__, _GRAD.__set__, _delete_grad)

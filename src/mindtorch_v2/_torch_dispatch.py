@@ -9,6 +9,7 @@ from __future__ import annotations
 from types import TracebackType
 from typing import Any
 
+from ._api import factories
 from ._autograd.record import NO_GRADIENT
 from ._core_operators import HOOKS
 from ._dispatch.binding import BAD, convert, refuse
@@ -19,7 +20,7 @@ from ._dispatch.state import BELOW_AUTOGRAD, LOCAL, modes, set_modes
 from ._operators import CUSTOM, overload_for
 from ._overrides import _disabled_torch_dispatch_impl, check_class, entered, handler_of
 from ._strides import contiguous_strides, format_strides
-from ._tensor_base import TensorBase, bump, counter, version
+from ._tensor_base import TensorBase, bump, counter, instance_of, version
 
 _NOT_RECORDED = int(AUTOGRAD) << 32
 _HIDDEN = int(TORCH_DISPATCH) << 32
@@ -173,6 +174,8 @@ def dispatch(op: Op, args: tuple[Any, ...], keys: int) -> Any:
     func = overload_for(op, args)
     # By the names of the overload: results of a form with `out=` have PyTorch's there.
     positional, kwargs = as_given(func._op if op.is_out else op, args)
+    if op.device_slot >= 0 and not op.slots and not op.is_out:
+        func, positional = factories.shown(op, func, args, positional, kwargs)
     written = (
         []
         if not op.mutates
@@ -190,8 +193,11 @@ def dispatch(op: Op, args: tuple[Any, ...], keys: int) -> Any:
         # A wrapper's handler wrote to what it wraps; whoever saved the wrapper must notice.
         if version(t) == old and not t._keys & INFERENCE:
             bump(t)
-    if op.is_view and op.name != "detach":
-        _track(op, args, result)
+    if op.is_view:
+        if op.name != "detach":
+            _track(op, args, result)
+        elif isinstance(result, TensorBase) and takes_over(type(result)) and not result._keys & INFERENCE:
+            result._vc = counter(args[0])
     if not isinstance(result, TensorBase):
         _check_results(op, result)
     return tuple(result) if isinstance(result, list) else result
@@ -232,7 +238,7 @@ def _ask(func: Any, handlers: list[Any], args: tuple[Any, ...], kwargs: dict[str
         cls: Any = type(h)
         rule = RULES.get((func._op.name, cls))
         result = (
-            cls.__torch_dispatch__(func, types, args, kwargs) if rule is None else rule(cls, func, types, args, kwargs)
+            h.__torch_dispatch__(func, types, args, kwargs) if rule is None else rule(cls, func, types, args, kwargs)
         )
         if result is not NotImplemented:
             return result
@@ -267,7 +273,6 @@ def _track(op: Op, args: tuple[Any, ...], result: Any) -> None:
 def make_wrapper(
     cls: Any,
     size: Any,
-    *,
     strides: Any = None,
     storage_offset: Any = None,
     memory_format: Any = None,
@@ -295,10 +300,6 @@ def make_wrapper(
     check_class(cls)
     if not takes_over(cls):
         raise TypeError(f"{cls.__name__} must define __torch_dispatch__")
-    if _extra_dispatch_keys is not None:
-        raise NotImplementedError(
-            f"_make_wrapper_subclass(): argument '_extra_dispatch_keys' is not supported, got {_extra_dispatch_keys}"
-        )
     if layout is not None and layout is not strided:
         raise NotImplementedError(f"_make_wrapper_subclass(): argument 'layout' must be torch.strided, got {layout}")
     if storage_offset is not None and strides is None:
@@ -324,6 +325,9 @@ def make_wrapper(
             raise RuntimeError("Only Tensors of floating point and complex dtype can require gradients")
         t.requires_grad = True
     answered(t, dispatch_sizes_strides_policy, dispatch_device, dispatch_layout)
+    if _extra_dispatch_keys is not None:
+        # Its handler computes, whatever they are; they are there to be asked for.
+        t._extra_keys = [key.name for key in _extra_dispatch_keys._keys]
     return t
 
 
@@ -356,7 +360,7 @@ def _value(t: Any) -> Any:
                 f"{type(t).__name__} wraps other tensors and has no value of its own: its "
                 "__torch_dispatch__ must answer aten._local_scalar_dense.default"
             )
-        t = t.as_subclass(HOOKS.tensor)
+        t = instance_of(HOOKS.tensor, t)
     return t.item()
 
 

@@ -87,11 +87,12 @@ _ELSEWHERE = {
         "_function_state",
     ),
     "_is_view_replay_enabled": "autograd.grad_mode",
-    "DispatchKey": "_dispatch_keys",
-    "DispatchKeySet": "_dispatch_keys",
-    "ExcludeDispatchKeyGuard": "_dispatch_keys",
-    "_ExcludeDispatchKeyGuard": "_dispatch_keys",
-    "_dispatch_tls_local_exclude_set": "_dispatch_keys",
+    **dict.fromkeys(
+        """DispatchKey DispatchKeySet ExcludeDispatchKeyGuard _EnablePythonDispatcher _ExcludeDispatchKeyGuard
+        _dispatch_call_boxed _dispatch_find_schema_or_throw _dispatch_isTensorSubclassLike _dispatch_key_name
+        _dispatch_key_parse _dispatch_key_set _dispatch_keys _dispatch_tls_local_exclude_set""".split(),
+        "_dispatch_keys",
+    ),
     "FunctionSchema": "_operators",
     "Tag": "_tags",
     "_LinAlgError": "_ops.linalg",

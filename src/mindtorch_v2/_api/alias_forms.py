@@ -88,25 +88,65 @@ result_type.Scalar(Tensor tensor, Scalar other) -> ScalarType
 result_type.Scalar_Tensor(Scalar scalar, Tensor tensor) -> ScalarType
 result_type.Scalar_Scalar(Scalar scalar1, Scalar scalar2) -> ScalarType
 """
+# Functions with arguments that are only known by name; what was not given is left out.
+_OPTIONS = "ScalarType? dtype=None, Layout? layout=None, Device? device=None, bool? pin_memory=None"
+_NAMED = f"""
+arange(Scalar end, *, {_OPTIONS}) -> Tensor
+arange.start(Scalar start, Scalar end, *, {_OPTIONS}) -> Tensor
+bartlett_window(int window_length, *, {_OPTIONS}) -> Tensor
+bartlett_window.periodic(int window_length, bool periodic, *, {_OPTIONS}) -> Tensor
+blackman_window(int window_length, *, {_OPTIONS}) -> Tensor
+blackman_window.periodic(int window_length, bool periodic, *, {_OPTIONS}) -> Tensor
+eye(SymInt n, *, {_OPTIONS}) -> Tensor
+fft_fftfreq(int n, float d=1.0, *, {_OPTIONS}) -> Tensor
+fft_rfftfreq(int n, float d=1.0, *, {_OPTIONS}) -> Tensor
+hamming_window(int window_length, *, {_OPTIONS}) -> Tensor
+hamming_window.periodic(int window_length, bool periodic, *, {_OPTIONS}) -> Tensor
+hamming_window.periodic_alpha(int window_length, bool periodic, float alpha, *, {_OPTIONS}) -> Tensor
+hamming_window.periodic_alpha_beta(int window_length, bool periodic, float alpha, float beta, *, {_OPTIONS}) -> Tensor
+hann_window(int window_length, *, {_OPTIONS}) -> Tensor
+hann_window.periodic(int window_length, bool periodic, *, {_OPTIONS}) -> Tensor
+kaiser_window(int window_length, *, {_OPTIONS}) -> Tensor
+kaiser_window.periodic(int window_length, bool periodic, *, {_OPTIONS}) -> Tensor
+kaiser_window.beta(int window_length, bool periodic, float beta, *, {_OPTIONS}) -> Tensor
+normal.float_float(float mean, float std, SymInt[] size, *, Generator? generator=None, {_OPTIONS}) -> Tensor
+rand.generator(SymInt[] size, *, Generator? generator, {_OPTIONS}) -> Tensor
+randint(SymInt high, SymInt[] size, *, {_OPTIONS}) -> Tensor
+randint.generator(SymInt high, SymInt[] size, *, Generator? generator, {_OPTIONS}) -> Tensor
+randint.low_generator(SymInt low, SymInt high, SymInt[] size, *, Generator? generator, {_OPTIONS}) -> Tensor
+randn.generator(SymInt[] size, *, Generator? generator, {_OPTIONS}) -> Tensor
+randperm.generator(SymInt n, *, Generator? generator, {_OPTIONS}) -> Tensor
+"""
 # Where Python's name is another one.
 _RENAMED = {"numpy_T": "T", "matrix_H": "H"}
 
 
-def _method(name: str) -> Callable[..., Any]:
+def _method(name: str, op: Op) -> Callable[..., Any]:
     return lambda *args: getattr(HOOKS.tensor, name)(*args)
 
 
-def _property(name: str) -> Callable[..., Any]:
+def _property(name: str, op: Op) -> Callable[..., Any]:
     return lambda self: getattr(self, name)
 
 
-def _function(name: str) -> Callable[..., Any]:
+def _function(name: str, op: Op) -> Callable[..., Any]:
     found: Callable[..., Any] = getattr(_ROOT, name)
     return found
 
 
-_KINDS = ((_METHODS, _method), (_PROPERTIES, _property), (_FUNCTIONS, _function))
-_SCHEMAS: dict[str, list[tuple[str, Callable[[str], Callable[..., Any]]]]] = {}
+def _named(name: str, op: Op) -> Callable[..., Any]:
+    made: Callable[..., Any] = getattr(_ROOT.fft, name[4:]) if name.startswith("fft_") else getattr(_ROOT, name)
+    names = [a.name for a in op.schema.args if a.kwonly]
+    count = len(op.schema.args) - len(names)
+
+    def make(*args: Any) -> Any:
+        return made(*args[:count], **{k: v for k, v in zip(names, args[count:]) if v is not None})
+
+    return make
+
+
+_KINDS = ((_METHODS, _method), (_PROPERTIES, _property), (_FUNCTIONS, _function), (_NAMED, _named))
+_SCHEMAS: dict[str, list[tuple[str, Callable[[str, Op], Callable[..., Any]]]]] = {}
 for _text, _kind in _KINDS:
     for _line in _text.strip().splitlines():
         _SCHEMAS.setdefault(_line.partition("(")[0].partition(".")[0], []).append((_line, _kind))
@@ -122,6 +162,6 @@ def add(base: str, found: dict[str, Op]) -> None:
         if overload not in found:
             if name not in _MADE:
                 op = _MADE[name] = Op(name, schema)
-                op.composite = FnKernel(kind(_RENAMED.get(base, base)))
+                op.composite = FnKernel(kind(_RENAMED.get(base, base), op))
                 op.row = Row("name", op, False, False)
             found[overload] = _MADE[name]

@@ -161,12 +161,15 @@ class Formulas(Derivative):
         self.first: i64 = self.positions[0] if self.positions else 0
         self.second: i64 = self.positions[1] if len(self.positions) > 1 else 0
         order = [schema.args[i].name for i in self.positions]
+        named: list[tuple[str, Formula]] = []
         for key, fn in grad.items():
             names = [key] if isinstance(key, str) else list(key)
             edges = [order.index(n) for n in names]
             if fn is None:
                 continue
-            self.formulas.append(Formula(fn, self.params_of(fn), edges, isinstance(key, str)))
+            named.append((", ".join(names), Formula(fn, self.params_of(fn), edges, isinstance(key, str))))
+        # By name, as in PyTorch: whoever watches the backward pass sees the formulas in that order.
+        self.formulas = [f for _, f in sorted(named, key=lambda n: n[0])]
         for f in self.formulas:
             for p in f.params:
                 if p >= 0:

@@ -66,7 +66,9 @@ def told_again(error: BaseException, name: str, names: list[str], args: tuple[An
 def _unmeant(error: Exception) -> bool:
     if isinstance(error, _NEVER_MEANT):
         return True
-    return _OWN_WORDS.search(str(error)) is not None
+    text = str(error)
+    # Handlers that declined are named, and classes of functions have odd names.
+    return not text.startswith("Multiple dispatch failed") and _OWN_WORDS.search(text) is not None
 
 
 def _all_ours(error: BaseException) -> bool:

@@ -14,10 +14,6 @@ from .rules.base import like
 from .table import op
 
 inner(
-    "_foobar(Tensor self, bool arg1=True, bool arg2=True, *, bool arg3=True) -> Tensor",
-    lambda self, arg1, arg2, arg3: self,
-)
-inner(
     "_test_serialization_subcmul(Tensor self, Tensor other, Scalar alpha=1) -> Tensor",
     lambda self, other, alpha: self - other * alpha,
 )
@@ -82,6 +78,14 @@ def _like(self: Any, *rest: Any) -> Any:
     return like(self)
 
 
+# Handlers are shown it whole: which arguments it was given is what is probed.
+op(
+    "_foobar(Tensor self, bool arg1=True, bool arg2=True, *, bool arg3=True) -> Tensor",
+    meta=_like,
+    kernel=lambda self, arg1, arg2, arg3: self,
+    method=False,
+    nondifferentiable=True,
+)
 op(
     "_test_warn_in_autograd(Tensor self) -> Tensor",
     meta=_like,

@@ -7,7 +7,7 @@ from __future__ import annotations
 from typing import Any
 
 from .._backends.common.overlap import is_dense, repeated_dim
-from .._layout import channels_last, channels_last_3d
+from .._layout import channels_last, channels_last_3d, contiguous_format
 from .._strides import like_channels_last
 from .._tensor_base import is_contiguous, numel
 from .inplace_views import resize_, set_
@@ -41,6 +41,8 @@ _ask("is_same_size(Tensor self, Tensor other) -> bool", lambda self, other: self
 _ask("is_contiguous(Tensor self) -> bool", is_contiguous)
 _ask("is_contiguous.memory_format(Tensor self, MemoryFormat memory_format) -> bool",
      lambda self, memory_format: self.is_contiguous(memory_format=memory_format))
+_ask("sym_is_contiguous(Tensor self, MemoryFormat? memory_format=None) -> bool",
+     lambda self, memory_format: self.is_contiguous(memory_format=memory_format or contiguous_format))
 _ask("is_non_overlapping_and_dense(Tensor self) -> bool", is_dense)
 _ORDERS = {channels_last: [1, 3, 2, 0], channels_last_3d: [1, 4, 3, 2, 0]}
 

@@ -113,7 +113,7 @@ _LISTED = {
         gradient.tensorarrayint is_pinned istft lift linalg_pinv.atol_rtol_float meshgrid meshgrid.indexing mm.dtype
         nonzero_numpy norm.ScalarOpt_dim norm.ScalarOpt_dim_dtype norm.ScalarOpt_dtype pin_memory polygamma_
         record_stream set_.source_Storage set_.source_Storage_storage_offset set_data split.sizes stft stft.center
-        sym_constrain_range sym_constrain_range_for_size sym_is_contiguous to.device to.dtype to.other to_dense
+        sym_constrain_range sym_constrain_range_for_size to.device to.dtype to.other to_dense
         where where.Scalar
     """,
     "out= of operators whose functional form has other arguments here": """
@@ -124,16 +124,15 @@ _LISTED = {
         mm.dtype_out norm.ScalarOpt_dtype_out norm.Scalar_out norm.dtype_out rrelu_with_noise.out
     """,
     "overloads of factories and of random functions: one row serves all forms": """
-        arange.start arange.start_step bartlett_window bartlett_window.periodic bernoulli.float_out bernoulli.p
-        bernoulli_.float blackman_window blackman_window.periodic empty_permuted eye.m fft_fftfreq fft_rfftfreq
-        from_file hamming_window hamming_window.periodic hamming_window.periodic_alpha
-        hamming_window.periodic_alpha_beta hann_window hann_window.periodic kaiser_window kaiser_window.beta
-        kaiser_window.periodic linspace.Scalar_Tensor linspace.Tensor_Scalar linspace.Tensor_Tensor
+        bernoulli.float_out bernoulli.p
+        bernoulli_.float empty_permuted
+        from_file
+        linspace.Scalar_Tensor linspace.Tensor_Scalar linspace.Tensor_Tensor
         logspace.Scalar_Tensor logspace.Tensor_Scalar logspace.Tensor_Tensor normal.Tensor_float normal.float_Tensor
-        normal.float_float rand.generator rand_like.generator randint.generator randint.low randint.low_generator
+        rand_like.generator
         randint_like.Tensor randint_like.Tensor_generator randint_like.generator randint_like.low_dtype
-        randint_like.low_generator_dtype randn.generator randn_like.generator random.from random.to random_.from
-        random_.to randperm.generator range range.step to.dtype_layout
+        randint_like.low_generator_dtype randn_like.generator random.from random.to random_.from
+        random_.to range range.step to.dtype_layout
     """,
     "sparse tensors: methods and functions serve them, not yet operators": """
         _coalesce.out _coalesced _coalesced.out _coalesced_ _embedding_bag_sparse_backward _gather_sparse_backward

@@ -84,4 +84,4 @@ def convert(t: Any, dt: Any, dev: Any, copy: bool = False, form: Any = None, non
     ):
         # As PyTorch: what has no other format counts as contiguous, whatever its strides.
         return t
-    return CORE.to_copy.call((t, dt, where, form, non_blocking))
+    return CORE.to_copy.call((t, dt, None if dev is None else where, form, non_blocking))
