@@ -33,22 +33,32 @@ static PyModuleDef module_def = {PyModuleDef_HEAD_INIT,
                                  nullptr,
                                  nullptr};
 
-// DLPack's managed struct, of which only the end is looked at.
+// DLPack's managed structs, of which only the deleters are looked at: before 1.0, and since.
 struct ManagedTensor {
     unsigned char tensor[48];
     void* context;
     void (*deleter)(ManagedTensor*);
 };
+struct VersionedTensor {
+    uint32_t major, minor;
+    void* context;
+    void (*deleter)(VersionedTensor*);
+};
+
+template <class T>
+static void free_managed(PyObject* capsule, const char* name) {
+    PyObject *type, *value, *traceback;
+    PyErr_Fetch(&type, &value, &traceback);
+    auto* managed = static_cast<T*>(PyCapsule_GetPointer(capsule, name));
+    if (managed != nullptr && managed->deleter != nullptr) managed->deleter(managed);
+    PyErr_Restore(type, value, traceback);
+}
 
 // The destructor of a DLPack capsule nobody consumed. Not in Python: capsules die while exceptions are on their way, which
 // Python code must not run under.
 static void free_unconsumed(PyObject* capsule) {
-    if (!PyCapsule_IsValid(capsule, "dltensor")) return;
-    PyObject *type, *value, *traceback;
-    PyErr_Fetch(&type, &value, &traceback);
-    auto* managed = static_cast<ManagedTensor*>(PyCapsule_GetPointer(capsule, "dltensor"));
-    if (managed != nullptr && managed->deleter != nullptr) managed->deleter(managed);
-    PyErr_Restore(type, value, traceback);
+    if (PyCapsule_IsValid(capsule, "dltensor")) free_managed<ManagedTensor>(capsule, "dltensor");
+    if (PyCapsule_IsValid(capsule, "dltensor_versioned")) free_managed<VersionedTensor>(capsule, "dltensor_versioned");
 }
 
 PyMODINIT_FUNC PyInit__native(void) {

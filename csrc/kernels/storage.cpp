@@ -520,6 +520,25 @@ static PyObject* alloc_instance(PyObject*, PyObject* const* args, Py_ssize_t nar
     });
 }
 
+// A class that only its subclasses may be called of. Memory is still made by `alloc_instance`, which calls no `__init__`.
+static PyTypeObject* abstract_type = nullptr;
+
+static int init_of_subclass(PyObject* self, PyObject*, PyObject*) {
+    if (Py_TYPE(self) != abstract_type) return 0;
+    PyErr_SetString(PyExc_RuntimeError, "Cannot directly construct TensorBase; subclass it and then construct that");
+    return -1;
+}
+
+static PyObject* make_abstract(PyObject*, PyObject* const* args, Py_ssize_t nargs) {
+    return guard([&]() -> PyObject* {
+        expect_args("make_abstract", nargs, 1);
+        if (!PyType_Check(args[0])) fail(PyExc_TypeError, "make_abstract() expects a type");
+        abstract_type = reinterpret_cast<PyTypeObject*>(args[0]);
+        abstract_type->tp_init = init_of_subclass;
+        Py_RETURN_NONE;
+    });
+}
+
 // The collector need not walk what cannot be garbage while it is reachable from a result: the nodes of a graph are a
 // large, purely acyclic part of the heap, and walking them at every full collection makes long chains quadratic.
 static PyObject* untrack(PyObject*, PyObject* const* args, Py_ssize_t nargs) {
@@ -612,6 +631,8 @@ PyMethodDef storage_methods[] = {
     MT_METHOD("map_shared", map_shared,
               "map_shared(fd, nbytes): map a descriptor's memory for all who have it; its address."),
     MT_METHOD("unmap", unmap, "unmap(address, nbytes): give a mapping back."),
+    MT_METHOD("make_abstract", make_abstract,
+              "make_abstract(cls): let the class of tensors' fields be made by its subclasses only."),
     MT_METHOD("alloc_instance", alloc_instance,
               "alloc_instance(base, cls): base.__new__(cls) without looking anything up."),
     MT_METHOD("object_at", object_at,

@@ -1,5 +1,9 @@
 """DLPack in both directions, over ctypes: tensors share memory with other libraries without a copy.
 
+A capsule holds one of two structs, told apart by its name: DLPack 1.0's, which begins with a version, for consumers
+that say they know it, else the older one. Memory of an NPU travels as DLPack's "extension device"; which library's
+device that is nothing in a capsule tells, so only our own come back.
+
 Invariant: whoever consumes a capsule calls its deleter exactly once; an unconsumed capsule frees itself.
 """
 
@@ -10,6 +14,7 @@ from typing import Any
 
 from . import _native
 from ._device import CPU
+from ._device import device as Device
 from ._dispatch.binding import need_all
 from ._dispatch.keys import CONJUGATE
 from ._dispatch.keys import CPU as CPU_KEY
@@ -17,8 +22,14 @@ from ._dispatch.op import type_name
 from ._dispatch.schema import parse
 from ._dtype import (
     bfloat16,
+    complex32,
     complex64,
     complex128,
+    float8_e4m3fn,
+    float8_e4m3fnuz,
+    float8_e5m2,
+    float8_e5m2fnuz,
+    float8_e8m0fnu,
     float16,
     float32,
     float64,
@@ -33,10 +44,14 @@ from ._dtype import (
 )
 from ._dtype import bool as bool_
 from ._dtype import dtype as DType
+from ._layout import strided
 from ._strides import contiguous_strides
 from ._tensor_base import TensorBase, make, numel, requires_grad
 
 _CPU_DEVICE = 1
+_EXTENSION_DEVICE = 12
+_VERSION = (1, 0)
+_IS_COPIED = 2
 _EXPORT = parse("_to_dlpack(*, int[]? dl_device=None, bool? copy=None) -> Tensor")
 # DLPack's (type code, bits) of each dtype.
 _TYPES: dict[DType, tuple[int, int]] = {
@@ -55,6 +70,12 @@ _TYPES: dict[DType, tuple[int, int]] = {
     complex64: (5, 64),
     complex128: (5, 128),
     bool_: (6, 8),
+    complex32: (5, 32),
+    float8_e4m3fn: (10, 8),
+    float8_e4m3fnuz: (11, 8),
+    float8_e5m2: (12, 8),
+    float8_e5m2fnuz: (13, 8),
+    float8_e8m0fnu: (14, 8),
 }
 
 
@@ -79,11 +100,30 @@ class _DLTensor(ctypes.Structure):
 
 
 class _Managed(ctypes.Structure):
-    pass
+    """The struct of DLPack before 1.0."""
+
+    name = b"dltensor"
+    used = b"used_dltensor"
 
 
-_DELETER = ctypes.CFUNCTYPE(None, ctypes.POINTER(_Managed))
+class _ManagedVersioned(ctypes.Structure):
+    """The struct of DLPack 1.0."""
+
+    name = b"dltensor_versioned"
+    used = b"used_dltensor_versioned"
+
+
+# Deleters are called with the address of the struct that holds them.
+_DELETER = ctypes.CFUNCTYPE(None, ctypes.c_void_p)
 _Managed._fields_ = [("dl_tensor", _DLTensor), ("manager_ctx", ctypes.c_void_p), ("deleter", _DELETER)]
+_ManagedVersioned._fields_ = [
+    ("major", ctypes.c_uint32),
+    ("minor", ctypes.c_uint32),
+    ("manager_ctx", ctypes.c_void_p),
+    ("deleter", _DELETER),
+    ("flags", ctypes.c_uint64),
+    ("dl_tensor", _DLTensor),
+]
 
 _api = ctypes.pythonapi
 _api.PyCapsule_New.restype = ctypes.py_object
@@ -97,39 +137,51 @@ _api.PyCapsule_SetName.argtypes = [ctypes.py_object, ctypes.c_char_p]
 
 # Exported tensors by the address of their managed struct, alive until the consumer calls the deleter.
 _EXPORTED: dict[int, Any] = {}
-_NAME = b"dltensor"
 # What a hostile struct may say at most: more dimensions than any library makes, bytes that an address can count.
 _MOST_DIMENSIONS = 1024
 _MOST = 2**63 - 1
-_USED = b"used_dltensor"
 
 
-def _release_export(managed: Any) -> None:
-    _EXPORTED.pop(ctypes.addressof(managed.contents), None)
+def _release_export(address: int) -> None:
+    _EXPORTED.pop(address, None)
 
 
 _release = _DELETER(_release_export)
 
 
-def device_of(t: TensorBase) -> tuple[int, int]:
-    if t._device.type == "meta":
+def place(device: Device) -> tuple[int, int]:
+    """DLPack's device type and index."""
+    if device.type == "meta":
         raise BufferError("Cannot pack tensors on meta")
-    if t._device.type != "cpu":
-        raise ValueError(f"Unknown device type {t._device.type} for Dlpack")
+    if device.type == "npu":
+        return (_EXTENSION_DEVICE, device.index or 0)
     return (_CPU_DEVICE, 0)
 
 
-def export(t: Any, stream: Any = None, max_version: Any = None, dl_device: Any = None, copy: Any = None) -> Any:
+def device_of(t: TensorBase) -> tuple[int, int]:
+    """`t.__dlpack_device__()`."""
+    from .utils.dlpack import DLDeviceType
+
+    if t._device.type == "meta":
+        raise ValueError("Unknown device type meta for Dlpack")
+    kind, index = place(t._device)
+    return DLDeviceType(kind), index
+
+
+def export(t: Any, stream: Any = -1, max_version: Any = None, dl_device: Any = None, copy: Any = None) -> Any:
     """`t.__dlpack__()`."""
     if t.requires_grad:
         raise BufferError("Can't export tensors that require gradient, use tensor.detach()")
     if t._keys & CONJUGATE:
         raise BufferError("Can't export tensors with the conjugate bit set")
+    if t.layout is not strided:
+        raise BufferError("Can't export tensors with layout other than torch.strided")
     if stream is not None and type(stream) is not int:
         raise TypeError("stream must be ``int`` or ``none``")
     if stream is not None and stream != -1 and t._device.type == "cpu":
         raise AssertionError("stream should be None on cpu.")
-    where = device_of(t)
+    where = place(t._device)
+    versioned = max_version is not None and not max_version[0] < 1
     need_all(_EXPORT, dl_device, copy)
     if dl_device is not None and len(dl_device) != 2:
         raise RuntimeError("dl_device must be either None or a tuple of ints")
@@ -138,37 +190,53 @@ def export(t: Any, stream: Any = None, max_version: Any = None, dl_device: Any =
     if copy:
         t = t.clone()
     if t._dtype not in _TYPES:
-        raise BufferError(f"{t._dtype} types are not supported by dlpack")
-    code, bits = _TYPES[t._dtype]
+        raise BufferError(f"{_kind(t._dtype)} types are not supported by dlpack")
+    managed: Any = _ManagedVersioned() if versioned else _Managed()
+    if versioned:
+        managed.major, managed.minor = _VERSION
+        managed.flags = _IS_COPIED if copy else 0
+    _describe(t, managed, where)
+    address = ctypes.addressof(managed)
+    # The view keeps the memory where it is as long as somebody has its address.
+    # The number of a consumer's stream names nothing here: unless it says that it needs no order, wait for the device.
+    held = memoryview(t._storage) if where[0] == _CPU_DEVICE else t._storage.hold(stream != -1)
+    _EXPORTED[address] = (managed, t, held)
+    return _api.PyCapsule_New(address, managed.name, _native.CAPSULE_DESTRUCTOR)
+
+
+def _kind(dt: DType) -> str:
+    """A dtype that cannot be exported, in PyTorch's words."""
+    name = str(dt).removeprefix("torch.")
+    return "Bit" if name.startswith("bits") else "QUInt/QInt" if name.startswith(("qu", "qi")) else f"torch.{name}"
+
+
+def _describe(t: Any, managed: Any, where: tuple[int, int]) -> None:
+    """Fill in where the tensor lies, and its geometry."""
     n = len(t._shape)
     shape = (ctypes.c_int64 * max(n, 1))(*t._shape)
     # A dimension of size 0 or 1 may carry any stride; 1 is what consumers expect.
     strides = (ctypes.c_int64 * max(n, 1))(*[s if size > 1 else 1 for s, size in zip(t._stride, t._shape)])
-    managed = _Managed()
     d = managed.dl_tensor
     d.data = t.data_ptr() if numel(t) else None
     d.device = _Device(*where)
     d.ndim = n
-    d.dtype = _DataType(code, bits, 1)
+    d.dtype = _DataType(*_TYPES[t._dtype], 1)
+    # ctypes keeps what is assigned to a pointer alive with the struct.
     d.shape = ctypes.cast(shape, ctypes.POINTER(ctypes.c_int64))
     d.strides = ctypes.cast(strides, ctypes.POINTER(ctypes.c_int64))
     d.byte_offset = 0
     managed.deleter = _release
-    address = ctypes.addressof(managed)
-    # The view keeps the memory where it is as long as somebody has its address.
-    _EXPORTED[address] = (managed, shape, strides, memoryview(t._storage))
-    return _api.PyCapsule_New(address, _NAME, _native.CAPSULE_DESTRUCTOR)
 
 
 class _Owner:
     """Keeps a producer's memory alive and tells it when we are done."""
 
-    def __init__(self, address: int) -> None:
-        self.managed = _Managed.from_address(address)
+    def __init__(self, managed: Any) -> None:
+        self.managed = managed
 
     def __del__(self) -> None:
         if self.managed.deleter:
-            self.managed.deleter(ctypes.pointer(self.managed))
+            self.managed.deleter(ctypes.addressof(self.managed))
 
 
 def _geometry(d: Any) -> tuple[tuple[int, ...], tuple[int, ...]]:
@@ -185,28 +253,66 @@ def _geometry(d: Any) -> tuple[tuple[int, ...], tuple[int, ...]]:
 
 def from_dlpack(ext_tensor: Any, *, device: Any = None, copy: bool | None = None) -> Any:
     """A tensor over the memory of another library's array."""
-    if hasattr(ext_tensor, "__dlpack__"):
-        where = ext_tensor.__dlpack_device__()
-        if int(where[0]) != _CPU_DEVICE:
-            raise RuntimeError(
-                f"from_dlpack: cannot import from DLPack device {tuple(where)}; only cpu (1, 0) is supported"
+    if not hasattr(ext_tensor, "__dlpack__"):
+        if device is not None or copy is not None:
+            raise AssertionError("device and copy kwargs not supported when ext_tensor is already a DLPack capsule.")
+        return _consume(ext_tensor)
+    where = ext_tensor.__dlpack_device__()
+    asked: dict[str, Any] = {"max_version": _VERSION}
+    if copy is not None:
+        asked["copy"] = copy
+    moved = False
+    if device is not None:
+        if not isinstance(device, (str, Device)):
+            raise AssertionError(f"from_dlpack: unsupported device type: {type(device)}")
+        device = Device(device)
+        target = place(device)
+        moved = tuple(where) != target
+        if moved and copy is False:
+            raise ValueError(
+                f"cannot move DLPack tensor from device {where} to {target} without copying. "
+                "Set copy=None or copy=True."
             )
-        capsule = ext_tensor.__dlpack__()
-    else:
-        capsule = ext_tensor
-    if not _api.PyCapsule_IsValid(capsule, _NAME):
+        if not moved:
+            asked["dl_device"] = target
+    t = _consume(_produced(ext_tensor, asked))
+    if moved:
+        return t.to(device)
+    return t.clone() if copy is True and "copy" not in asked else t
+
+
+def _produced(producer: Any, asked: dict[str, Any]) -> Any:
+    """The producer's capsule. Producers of older versions do not know every argument: what was refused is taken out."""
+    for argument in ("max_version", "copy", "dl_device"):
+        try:
+            return producer.__dlpack__(**asked)
+        except TypeError:
+            asked.pop(argument, None)
+    return producer.__dlpack__(**asked)
+
+
+def _consume(capsule: Any) -> Any:
+    """The tensor of a capsule, which is used up."""
+    kind: Any = next((k for k in (_ManagedVersioned, _Managed) if _api.PyCapsule_IsValid(capsule, k.name)), None)
+    if kind is None:
         raise RuntimeError(
             "from_dlpack received an invalid capsule. Note that DLTensor capsules can be consumed only once, so "
-            "you might "
-            "have already constructed a tensor from it once."
+            "you might have already constructed a tensor from it once."
         )
-    address = _api.PyCapsule_GetPointer(capsule, _NAME)
-    _api.PyCapsule_SetName(capsule, _USED)
-    owner = _Owner(address)
-    d = owner.managed.dl_tensor
+    address = _api.PyCapsule_GetPointer(capsule, kind.name)
+    managed = kind.from_address(address)
+    if kind is _ManagedVersioned and managed.major > _VERSION[0]:
+        # Nothing else of a struct of another major version may be read, nor the capsule be taken.
+        raise BufferError(f"from_dlpack: the capsule is of DLPack {managed.major}, the newest known is {_VERSION[0]}")
+    _api.PyCapsule_SetName(capsule, kind.used)
+    owner = _Owner(managed)
+    d = managed.dl_tensor
+    if d.device.device_type == _EXTENSION_DEVICE and address in _EXPORTED:
+        return _EXPORTED[address][1].detach()
     if d.device.device_type != _CPU_DEVICE:
         raise RuntimeError(
-            f"from_dlpack: cannot import from DLPack device {d.device.device_type}; only cpu is supported"
+            f"from_dlpack: cannot import from DLPack device {d.device.device_type}; only cpu, and this library's own "
+            "NPU tensors, are supported"
         )
     found = [k for k, v in _TYPES.items() if v == (d.dtype.code, d.dtype.bits) and d.dtype.lanes == 1]
     if not found:
@@ -222,10 +328,7 @@ def from_dlpack(ext_tensor: Any, *, device: Any = None, copy: bool | None = None
             f"memory at {d.data or 0:#x}"
         )
     storage = _native.Storage.wrap((d.data or 0) + d.byte_offset, span * dt.itemsize, owner)
-    t: Any = make(storage, 0, shape, stride, dt, CPU, CPU_KEY)
-    if copy:
-        t = t.clone()
-    return t if device is None else t.to(device)
+    return make(storage, 0, shape, stride, dt, CPU, CPU_KEY)
 
 
 def to_dlpack(tensor: Any) -> Any:

@@ -160,14 +160,16 @@ def set_state(t: Any, state: Any) -> None:
     """`Tensor.__setstate__`, which pickles of PyTorch before 0.4 call."""
     if not t.is_leaf:
         raise RuntimeError("__setstate__ can be only called on leaf Tensors")
-    if not isinstance(state, tuple) or len(state) not in (3, 4, 5):
+    if len(state) not in (3, 4, 5):
         raise ValueError("the state of a tensor must be a tuple of 3, 4 or 5 items")
     if len(state) == 4:
-        from ._utils import _rebuild_tensor
-
-        t.data = _rebuild_tensor(*state)
+        t.set_(*state)
         return
     if len(state) == 5:
         t.data = state[0]
         state = (state[3], state[4], state[2])
-    t.requires_grad = bool(state[0])
+    # Hooks are not part of a pickle; PyTorch assigns what it finds and it stays without effect.
+    needs, _, _ = state
+    if not isinstance(needs, bool):
+        raise RuntimeError("requires_grad must be a bool")
+    t.requires_grad = needs

@@ -532,7 +532,7 @@ class Tensor(TensorBase):
         return device_of(self)
 
     def __dlpack__(
-        self, *, stream: Any = None, max_version: Any = None, dl_device: Any = None, copy: Any = None
+        self, *, stream: Any = -1, max_version: Any = None, dl_device: Any = None, copy: Any = None
     ) -> Any:
         from ._dlpack import export
 

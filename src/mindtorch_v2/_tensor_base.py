@@ -613,6 +613,9 @@ def is_contiguous(t: TensorBase) -> bool:
     return c == 1
 
 
+_native.make_abstract(TensorBase)
+
+
 def counter(t: TensorBase) -> VersionCounter:
     vc = t._vc
     if vc is None:

@@ -10,7 +10,7 @@ import functools
 from collections.abc import Callable
 from typing import Any, TypeVar
 
-from ._dispatch.keys import PYTHON
+from ._dispatch.keys import BATCHED, PYTHON
 from ._tensor_base import TensorBase
 
 Method = TypeVar("Method", bound=Callable[..., Any])
@@ -19,6 +19,8 @@ Method = TypeVar("Method", bound=Callable[..., Any])
 def refusal(name: str, value: object, error: Exception) -> Exception:
     """What to raise for an AttributeError of a method's first look at `self`."""
     if isinstance(value, TensorBase):
+        if value._keys & BATCHED:
+            return NotImplementedError("Cannot access storage of BatchedTensorImpl")
         return error
     kind = type(value).__name__
     return TypeError(f"descriptor '{name}' for 'torch._C.TensorBase' objects doesn't apply to a '{kind}' object")

@@ -268,6 +268,8 @@ _moments("std_mean", "(Tensor, Tensor)", _std_mean_backward, "std_mean")
 # -- norms and log-sums -------------------------------------------------------------------------------------------
 def _norm_meta(self: Any, ord: Any, dim: Any, keepdim: bool, dtype: Any) -> Spec:
     dt = self._dtype
+    if isinstance(ord, complex):
+        raise RuntimeError("linalg.vector_norm: Expected a non-complex scalar as the order of norm.")
     if not dt.is_inexact:
         raise RuntimeError(f"linalg.vector_norm: Expected a floating point or complex tensor as input. Got "
                            f"{dt.scalar_name}")

@@ -145,6 +145,13 @@ def distinct(name: str, args: tuple[Any, ...]) -> Any:
 
 # -- membership ---------------------------------------------------------------------------------------------------
 def _isin(elements: Any, test_elements: Any, assume_unique: bool, invert: bool) -> Any:
+    for given in (elements, test_elements):
+        if isinstance(given, TensorBase):
+            kind = given._dtype.scalar_name if given._dtype.is_complex or given._dtype is bool_ else ""
+        else:
+            kind = "ComplexDouble" if isinstance(given, complex) else "Bool" if isinstance(given, bool) else ""
+        if kind:
+            raise RuntimeError(f"Unsupported input type encountered for isin(): {kind}")
     count = numel(test_elements) if isinstance(test_elements, TensorBase) else -1
     if not isinstance(elements, TensorBase):
         elements = test_elements.new_full((), elements)
@@ -160,8 +167,6 @@ def _isin(elements: Any, test_elements: Any, assume_unique: bool, invert: bool) 
         if low._dtype is not high._dtype:
             dt = (low.new_empty((1,)) + high.new_empty((1,)))._dtype
             low, high = low.to(dt), high.to(dt)
-        if low._dtype is bool_:
-            low, high = low.to(int32), high.to(int32)
         at = SEARCH.call((high, low, False, False, None, None)).clamp(max=count - 1)
         found = high[at] == low
     return found.logical_not() if invert else found
@@ -207,6 +212,8 @@ def _search_meta(sorted_sequence: Any, self: Any, out_int32: bool, right: bool, 
         raise RuntimeError("torch.searchsorted(): input value can be a scalar only when boundaries tensor dimension "
                            f"is 1, but we got boundaries tensor dim({len(s._shape)}) and input value's dim(0) "
                            "numel(1)")
+    elif isinstance(self, complex):
+        raise NotImplementedError(f"\"searchsorted_out_cpu\" not implemented for '{'ComplexDouble' if s._dtype is float64 else 'ComplexFloat'}'")
     return spec(shape, int32 if out_int32 else int64, s._device)
 
 

@@ -15,7 +15,7 @@ from .._warn import warn
 from . import copy, view
 from .rules.base import KeptRule, like, spec, wrap_dim
 from .rules.layout import preserved_strides, suggested_format
-from .rules.shape import CatRule, FlipRule, StackRule, TriangleRule, check_sizes
+from .rules.shape import CatRule, FlipRule, StackRule, TriangleRule, check_sizes, check_value
 from .table import composite, op
 
 Ints = tuple[int, ...]
@@ -454,6 +454,7 @@ def _pad_rule(self: Any, pad: Ints, value: Any) -> Spec:
     shape = tuple(sizes)
     if all(p <= 0 for p in pad):
         return spec(shape, self._dtype, self._device, preserved_strides(alias(self, shape, self._stride, 0)))
+    check_value(value, self._dtype)
     return spec(shape, self._dtype, self._device, format_strides(shape, suggested_format(self)))
 
 

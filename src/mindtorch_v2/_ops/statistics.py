@@ -259,7 +259,11 @@ def _renorm_meta(self: Any, p: Any, dim: int, maxnorm: Any) -> Spec:
     if not self._dtype.is_inexact:
         raise RuntimeError(f"renorm: Expected a floating point or complex tensor as input. Got "
                            f"{self._dtype.scalar_name}")
-    if isinstance(p, complex) or not p > 0:
+    if isinstance(p, complex):
+        raise RuntimeError("renorm: p must be real-valued")
+    if isinstance(maxnorm, complex):
+        raise RuntimeError("renorm: maxnorm must be real-valued")
+    if not p > 0:
         raise RuntimeError("renorm: non-positive-norm not supported")
     if not maxnorm >= 0:
         raise RuntimeError(f"renorm: expected maxnorm to be >= 0 but got {maxnorm:g}")

@@ -234,7 +234,10 @@ def _vjp_function(scope: Scope, flat: list[Any], spec: TreeSpec, structure: Tree
                 f" cotangents: {_shown(found_spec)}, primal output: {_shown(spec)}"
             )
         record = (followed and is_grad_enabled()) if create_graph is None else create_graph
-        record = record or (is_grad_enabled() and any(requires_grad(t) for t in given))
+        for t in given:
+            if t is not None and not isinstance(t, torch.Tensor):
+                raise TypeError(f"gradients can be either Tensors or None, but got {type(t).__name__}")
+        record = record or (is_grad_enabled() and any(t is not None and requires_grad(t) for t in given))
         found = gradients(flat, scope.inputs, given, retain_graph, record)
         return tree_unflatten([scope.leaving(g, record) for g in found], structure)
 

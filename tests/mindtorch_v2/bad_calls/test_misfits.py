@@ -63,3 +63,30 @@ def test_said_as_pytorch_says_it(name: str) -> None:
                 if ours.replace("!", "") != theirs.replace("!", ""):
                     wrong.append(f"{text}\n  here:    {ours}\n  PyTorch: {theirs}")
     assert not wrong, "\n".join(wrong)
+
+
+_COMPLEX = """
+    constant_pad_nd(x,[1,1],1j) dist(x,x,1j) hardshrink(x,1j) isin(x,1j) isin(1j,x) isin(x.bool(),x) isin(x,True)
+    isin(x.cfloat(),x) norm(x,1j) renorm(m,1j,0,1) renorm(m,2,0,1j) searchsorted(x,1j) searchsorted(x.double(),1j)
+    threshold(x,1j,0) threshold(x,0,1j) rrelu_(x,0.1,0.2,True) bucketize(1j,x) linalg.vector_norm(x,1j)
+    linalg.norm(x,1j) nn.functional.leaky_relu(x,1j) nn.functional.elu(x,1j) nn.functional.softplus(x,1j)
+    nn.functional.softplus(x,1,1j) nn.functional.hardtanh(x,1j)
+    ops.aten.threshold_backward(x,x,1j) ops.aten.hardshrink_backward(x,x,1j) ops.aten.softplus_backward(x,x,1j,1j)
+    ops.aten.leaky_relu_backward(x,x,1j,False) ops.aten.elu_backward(x,1j,1,1,False,x)
+    ops.aten.hardtanh_backward(x,x,1j,1) ops.aten.constant_pad_nd(x.to(torch.int8),[1,1],300)
+    ops.aten.constant_pad_nd(x.to(torch.int8),[0,-1],300) ops.aten.constant_pad_nd(x.half(),[1,0],1e10)
+""".split()
+
+
+@pytest.mark.parametrize("text", _COMPLEX)
+def test_complex_numbers_where_real_ones_belong(text: str) -> None:
+    """A number that the result's dtype does not hold is refused; nothing is computed with its real part."""
+
+    def told(library: Any) -> str:
+        try:
+            result = eval(f"torch.{text}", {"torch": library, "x": library.ones(4), "m": library.ones(2, 2)})
+        except Exception as error:
+            return f"{type(error).__name__}: {error}".split("\n")[0]
+        return f"{tuple(result.shape)} {result.dtype}"
+
+    assert told(torch) == told(_oracle.load())

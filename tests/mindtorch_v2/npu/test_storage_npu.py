@@ -162,3 +162,21 @@ def test_set_and_as_strided_use_the_same_memory() -> None:
     t.set_(base.untyped_storage(), 2, (2,), (2,))
     assert t.tolist() == [2.0, 4.0] and t.data_ptr() == base.data_ptr() + 8
     assert base.as_strided((2, 2), (1, 2), 1).cpu().tolist() == [[1.0, 3.0], [2.0, 4.0]]
+
+
+def test_capsules_come_back_as_the_same_memory() -> None:
+    x = torch.arange(6, device="npu").view(2, 3).t()
+    again = torch.from_dlpack(x)
+    assert (again.tolist(), again.data_ptr(), again.device) == (x.tolist(), x.data_ptr(), x.device)
+    assert x.__dlpack_device__() == (12, 0)
+    assert torch.from_dlpack(torch.ones(2), device="npu").device.type == "npu"
+
+
+def test_memory_that_a_capsule_tells_of_stays_where_it_is() -> None:
+    x = torch.ones(3, device="npu")
+    capsule = x.__dlpack__(max_version=(1, 0), stream=None)
+    with pytest.raises(RuntimeError, match="not resizable"):
+        x.untyped_storage().resize_(1000)
+    del capsule
+    x.untyped_storage().resize_(1000)
+    assert x.tolist() == [1, 1, 1]

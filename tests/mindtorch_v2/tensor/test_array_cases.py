@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from typing import Any
 
+import numpy
 import pytest
 
 from .._outcome import outcome, tried
@@ -43,6 +44,67 @@ def capsules_as_arrays(lib: Any) -> Any:
             twice,
         ]
     )
+
+
+@case
+def capsules_of_both_versions(lib: Any) -> Any:
+    x = lib.arange(3.0)
+
+    class Old:
+        """A producer that knows no arguments."""
+
+        def __dlpack_device__(self) -> tuple[int, int]:
+            return (1, 0)
+
+        def __dlpack__(self) -> Any:
+            return numpy.arange(3).__dlpack__()
+
+    class Wrong(Old):
+        def __dlpack__(self, **_: Any) -> Any:
+            return 5
+
+    def used() -> Any:
+        capsule = x.__dlpack__(max_version=(1, 0))
+        return lib.from_dlpack(capsule), str(capsule), lib.from_dlpack(capsule)
+
+    versions: list[Any] = [None, (0, 5), (1, 0), (2,), (), "x", 5, [1, 0], ("a",)]
+    dtypes = "float8_e5m2 float8_e4m3fn float8_e8m0fnu bits8 uint16 bool complex64 bfloat16".split()
+    return tried(
+        [
+            *(lambda v=v: x.__dlpack__(max_version=v) for v in versions),
+            *(lambda n=n: x.__dlpack__(dl_device=n) for n in ((1, 0), (1,), "x")),
+            *(lambda n=n: x.__dlpack__(stream=n) for n in (None, -1, 1, "x")),
+            *(lambda n=n: lib.from_dlpack(lib.empty(2, dtype=getattr(lib, n))).dtype for n in dtypes),
+            lambda: x.__dlpack_device__(),
+            lambda: x.to("meta").__dlpack_device__(),
+            lambda: x.to("meta").__dlpack__(),
+            lambda: x.to_sparse().__dlpack__(),
+            used,
+            lambda: lib.from_dlpack(x, device="cpu", copy=True).data_ptr() == x.data_ptr(),
+            lambda: lib.from_dlpack(x, device="cpu", copy=False).data_ptr() == x.data_ptr(),
+            lambda: lib.from_dlpack(x, device="meta"),
+            lambda: lib.from_dlpack(x, device=5),
+            lambda: lib.from_dlpack(x.__dlpack__(), copy=True),
+            lambda: lib.from_dlpack(5),
+            lambda: lib.from_dlpack(Old(), copy=True),
+            lambda: lib.from_dlpack(Old(), device="cpu"),
+            lambda: lib.from_dlpack(Wrong()),
+            lambda: lib.from_dlpack(lib.ones(2, requires_grad=True)),
+            lambda: numpy.from_dlpack(x).tolist(),
+        ]
+    )
+
+
+@case
+def states_of_old_pickles(lib: Any) -> Any:
+    def with_state(state: Any) -> Any:
+        x = lib.ones(2)
+        x.__setstate__(state(x) if callable(state) else state)
+        return x
+
+    states: list[Any] = [5, "abc", (1, 2, 3), (1, 2, 3, 4, 5), (True, None, {})]
+    states += [lambda x: (x.untyped_storage(), 0, (1,), (1,)), lambda x: (x + 1, 0, {}, True, {})]
+    return tried([lambda s=s: with_state(s) for s in states])
 
 
 @case

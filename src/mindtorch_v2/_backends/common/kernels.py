@@ -10,7 +10,7 @@ from typing import Any, Final, final
 
 from ..._core_operators import CORE, HOOKS
 from ..._device import device
-from ..._dispatch.keys import BACKENDS, CPU, META
+from ..._dispatch.keys import BACKENDS, BATCHED, CPU, META
 from ..._dispatch.op import Kernel, Op, Rule, Spec
 from ..._dispatch.schema import Schema
 from ..._dispatch.state import is_grad_enabled
@@ -351,6 +351,8 @@ def resize(t: TensorBase, shape: tuple[int, ...], stride: tuple[int, ...]) -> No
     numel_of(shape)
     need = resized_bytes(shape, stride, int(t._offset), t._dtype.itemsize)
     if need > t._storage.nbytes:
+        if t._keys & BATCHED:
+            raise RuntimeError("vmap: a tensor inside of vmap cannot be resized to more elements than it has")
         t._storage.resize(need)
     t._shape = shape
     t._stride = stride

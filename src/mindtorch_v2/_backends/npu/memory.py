@@ -168,6 +168,18 @@ def allocator(index: int) -> Allocator:
 
 
 @final
+class Hold:
+    """Keeps a storage where it is as long as somebody outside has its address."""
+
+    def __init__(self, storage: NpuStorage) -> None:
+        self.storage: Final = storage
+        storage.holds += 1
+
+    def __del__(self) -> None:
+        self.storage.holds -= 1
+
+
+@final
 class NpuStorage:
     """Bytes on a device. `ptr` is a device address; the host must not touch it. With an `owner`, which is another
     storage, it is a part of that one's bytes."""
@@ -182,10 +194,18 @@ class NpuStorage:
         self.owner: Final[Any] = owner
         # The `UntypedStorage` made for it.
         self.wrapper: Any = None
+        # How many outside have the address.
+        self.holds: int = 0
 
     @property
     def resizable(self) -> bool:
-        return self.owner is None
+        return self.owner is None and self.holds == 0
+
+    def hold(self, wait: bool) -> Hold:
+        """For somebody outside; with `wait` when the current stream's work is done."""
+        if wait:
+            self.allocator.vendor.synchronize(stream_of(self.allocator.index))
+        return Hold(self)
 
     def __del__(self) -> None:
         block = self.block
@@ -215,7 +235,7 @@ class NpuStorage:
         """Another size; the common prefix is copied in stream order."""
         if nbytes == self.nbytes:
             return
-        if self.owner is not None:
+        if not self.resizable:
             raise RuntimeError("Trying to resize storage that is not resizable")
         index = self.allocator.index
         old = self.block

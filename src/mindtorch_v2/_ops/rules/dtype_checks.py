@@ -124,6 +124,25 @@ class Accept(Rule):
 
 
 @final
+class RealNumbers(Rule):
+    """Another rule for an operator whose numbers, the arguments at `places`, are of the result's dtype."""
+
+    overlap_first = True
+
+    def __init__(self, inner: Rule, places: tuple[int, ...]) -> None:
+        self.inner: Final = inner
+        self.places: Final = places
+
+    def infer(self, args: tuple[Any, ...]) -> Any:
+        s = self.inner.infer(args)
+        assert isinstance(s, Spec)
+        for i in self.places:
+            if isinstance(args[i], complex) and not s.compute.is_complex:
+                raise RuntimeError(f"value cannot be converted to type {c_name(s.compute)} without overflow")
+        return s
+
+
+@final
 class Additive(Rule):
     """add, sub and rsub: `alpha` must suit the result, and subtraction refuses bool."""
 
