@@ -213,7 +213,8 @@ def _search_meta(sorted_sequence: Any, self: Any, out_int32: bool, right: bool, 
                            f"is 1, but we got boundaries tensor dim({len(s._shape)}) and input value's dim(0) "
                            "numel(1)")
     elif isinstance(self, complex):
-        raise NotImplementedError(f"\"searchsorted_out_cpu\" not implemented for '{'ComplexDouble' if s._dtype is float64 else 'ComplexFloat'}'")
+        kind = "ComplexDouble" if s._dtype is float64 else "ComplexFloat"
+        raise NotImplementedError(f"\"searchsorted_out_cpu\" not implemented for '{kind}'")
     return spec(shape, int32 if out_int32 else int64, s._device)
 
 
