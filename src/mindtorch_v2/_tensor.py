@@ -531,9 +531,7 @@ class Tensor(TensorBase):
 
         return device_of(self)
 
-    def __dlpack__(
-        self, *, stream: Any = -1, max_version: Any = None, dl_device: Any = None, copy: Any = None
-    ) -> Any:
+    def __dlpack__(self, *, stream: Any = -1, max_version: Any = None, dl_device: Any = None, copy: Any = None) -> Any:
         from ._dlpack import export
 
         return export(self, stream, max_version, dl_device, copy)
