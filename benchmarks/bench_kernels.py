@@ -134,6 +134,12 @@ def reductions() -> Iterator[Line]:
     yield line("sort rows", operator("sort", 1), (100, 1000))
     yield line("topk rows", operator("topk", 10, 1), (100, 1000))
     yield line("unique", lambda t, a: t.unique((a * 100).long()), (100_000,))
+    yield line("unique_consecutive", lambda t, a: t.unique_consecutive(a.long()), (1_000_000,))
+    yield line("isin", lambda t, a: t.isin((a * 500).long(), t.arange(100)), (100_000,))
+    yield line("searchsorted", lambda t, a: t.searchsorted(t.arange(1000.0) * 0.004 - 2, a), (1_000_000,))
+    yield line("bucketize", lambda t, a: t.bucketize(a, t.arange(10.0) * 0.4 - 2), (1_000_000,))
+    yield line("histc", operator("histc", 100), (1_000_000,))
+    yield line("mode rows", lambda t, a: t.mode((a * 10).long(), 1), (1000, 100))
     yield line("any over dim 1", lambda t, a: (a > 1.9).any(1), square)
 
 

@@ -1,49 +1,24 @@
-// Places, counts and distinct values of rows that lie densely in memory: what sorts and masks of whole tensors would do in
-// many calls.
-//
-// Invariant: operands are row-major and without gaps (checked here); what another thread writes meanwhile may change an
-// answer, and never where memory is touched.
-#include "common.h"
+// Places in rows that lie densely in memory, medians, and whether all elements are equal.
+#include "search.h"
 
-#include <algorithm>
 #include <vector>
 
 using namespace mt;
 
 namespace {
 
-// Runs f(T*) for the element type of a code; false for types that are not searched here.
-template <class F> bool with_type(int code, F&& f) {
-    switch (code) {
-        case U8: f(static_cast<uint8_t*>(nullptr)); return true;
-        case I8: f(static_cast<int8_t*>(nullptr)); return true;
-        case I16: f(static_cast<int16_t*>(nullptr)); return true;
-        case I32: f(static_cast<int32_t*>(nullptr)); return true;
-        case I64: f(static_cast<int64_t*>(nullptr)); return true;
-        case F32: f(static_cast<float*>(nullptr)); return true;
-        case F64: f(static_cast<double*>(nullptr)); return true;
-        default: return false;
-    }
-}
-
-void require_dense(const char* name, const Shape& shape, const Operand& op) {
-    if (shape.numel > 1 && !is_contiguous(shape, op)) fail(PyExc_ValueError, "%s() expects rows without gaps", name);
-}
-
-template <class T> bool is_nan(T v) { return v != v; }
-
-// NaN stands behind everything.
-template <class T> bool before(T a, T b) { return a < b || (!is_nan(a) && is_nan(b)); }
-
-template <class T> int64_t place(const T* row, int64_t n, T value, bool right) {
-    int64_t low = 0, high = n;
-    while (low < high) {
-        const int64_t middle = low + (high - low) / 2;
-        // PyTorch's comparisons, also for NaN.
-        if (right ? !(row[middle] > value) : !(row[middle] >= value)) low = middle + 1;
-        else high = middle;
-    }
-    return low;
+// Places of `count` values in one row, as Out.
+template <class Out, class T>
+void search_row(const T* row, int64_t n, const T* values, int64_t count, bool right, Out* out) {
+    int64_t i = 0;
+    if (n <= saturated_mul(count, 4) && is_sorted(row, n))
+        for (; i + SEARCHES <= count; i += SEARCHES) {
+            int64_t found[SEARCHES];
+            if (right) places_of<true>(row, n, values + i, found);
+            else places_of<false>(row, n, values + i, found);
+            for (int j = 0; j < SEARCHES; ++j) out[i + j] = (Out)found[j];
+        }
+    for (; i < count; ++i) out[i] = (Out)place_of(row, n, values[i], right);
 }
 
 // searchsorted(rows(4), row_shape, values(4), value_shape, out(4), right): whether the dtype is served
@@ -74,11 +49,15 @@ PyObject* searchsorted(PyObject*, PyObject* const* args, Py_ssize_t nargs) {
             served = with_type(rows.code, [&](auto* type) {
                 using T = std::remove_pointer_t<decltype(type)>;
                 parallel_for(shape.numel, 2048, [&](int64_t begin, int64_t end) {
-                    for (int64_t i = begin; i < end; ++i) {
-                        const T* row = rows.as<T>() + (one ? 0 : i / each * n);
-                        const int64_t found = place(row, n, values.as<T>()[i], right);
-                        if (out.code == I64) out.as<int64_t>()[i] = found;
-                        else out.as<int32_t>()[i] = (int32_t)found;
+                    while (begin < end) {
+                        // Up to the end of the row of values.
+                        const int64_t r = one ? 0 : begin / each;
+                        const int64_t stop = one ? end : std::min(end, (r + 1) * each);
+                        const T* row = rows.as<T>() + r * n;
+                        const T* given = values.as<T>() + begin;
+                        if (out.code == I64) search_row(row, n, given, stop - begin, right, out.as<int64_t>() + begin);
+                        else search_row(row, n, given, stop - begin, right, out.as<int32_t>() + begin);
+                        begin = stop;
                     }
                 });
             });
@@ -113,38 +92,6 @@ PyObject* equal(PyObject*, PyObject* const* args, Py_ssize_t nargs) {
         });
         if (!served) Py_RETURN_NONE;
         return PyBool_FromLong(same);
-    });
-}
-
-// bincount(x(4), n, minlength): (storage of int64 counts, how many), or None when the elements are none to be counted
-PyObject* bincount(PyObject*, PyObject* const* args, Py_ssize_t nargs) {
-    return guard([&]() -> PyObject* {
-        expect_args("bincount", nargs, 6);
-        Shape shape{1, as_int(args[4]), {as_int(args[4])}};
-        const int64_t least = as_int(args[5]);
-        if (shape.numel < 0 || least < 0) fail(PyExc_ValueError, "bincount() expects sizes that are not negative");
-        Operand x;
-        parse_operand(args, shape, x);
-        require_dense("bincount", shape, x);
-        if (!is_int_code(x.code)) Py_RETURN_NONE;
-        // Read once: the largest of these values is the size of what they count into.
-        std::vector<int64_t> values((size_t)shape.numel);
-        const bool served = with_type(x.code, [&](auto* type) {
-            using T = std::remove_pointer_t<decltype(type)>;
-            for (int64_t i = 0; i < shape.numel; ++i) values[(size_t)i] = (int64_t)x.as<T>()[i];
-        });
-        int64_t most = -1;
-        for (int64_t v : values) {
-            if (v < 0) Py_RETURN_NONE;
-            most = std::max(most, v);
-        }
-        if (!served || most >= (int64_t)1 << 40) Py_RETURN_NONE;
-        const int64_t size = std::max(least, most + 1);
-        Ref made(storage_new(size, 8));
-        int64_t* counts = reinterpret_cast<int64_t*>(reinterpret_cast<StorageObject*>(made.get())->ptr);
-        std::fill(counts, counts + size, (int64_t)0);
-        for (int64_t v : values) ++counts[v];
-        return Py_BuildValue("(OL)", made.get(), (long long)size);
     });
 }
 
@@ -193,53 +140,10 @@ PyObject* median(PyObject*, PyObject* const* args, Py_ssize_t nargs) {
     });
 }
 
-// unique(x(4), n): (storage of values, how many, storage of inverse, storage of counts), or None for other dtypes
-PyObject* unique(PyObject*, PyObject* const* args, Py_ssize_t nargs) {
-    return guard([&]() -> PyObject* {
-        expect_args("unique", nargs, 5);
-        Shape shape{1, as_int(args[4]), {as_int(args[4])}};
-        if (shape.numel < 0) fail(PyExc_ValueError, "unique() expects a size that is not negative");
-        Operand x;
-        parse_operand(args, shape, x);
-        require_dense("unique", shape, x);
-        const int64_t n = shape.numel;
-        Ref values, inverse, counts;
-        int64_t found = 0;
-        const bool served = with_type(x.code == BOOL ? (int)U8 : x.code, [&](auto* type) {
-            using T = std::remove_pointer_t<decltype(type)>;
-            std::vector<std::pair<T, int64_t>> sorted((size_t)n);
-            for (int64_t i = 0; i < n; ++i) sorted[(size_t)i] = {x.as<T>()[i], i};
-            std::stable_sort(sorted.begin(), sorted.end(),
-                             [](const auto& a, const auto& b) { return before(a.first, b.first); });
-            for (int64_t i = 0; i < n; ++i) found += i == 0 || sorted[(size_t)i].first != sorted[(size_t)i - 1].first;
-            values.reset(storage_new(found, sizeof(T)));
-            inverse.reset(storage_new(n, 8));
-            counts.reset(storage_new(found, 8));
-            const auto memory = [](const Ref& r) { return reinterpret_cast<StorageObject*>(r.get())->ptr; };
-            T* value = reinterpret_cast<T*>(memory(values));
-            int64_t* run_of = reinterpret_cast<int64_t*>(memory(inverse));
-            int64_t* length = reinterpret_cast<int64_t*>(memory(counts));
-            int64_t run = -1;
-            for (int64_t i = 0; i < n; ++i) {
-                if (i == 0 || sorted[(size_t)i].first != sorted[(size_t)i - 1].first) {
-                    value[++run] = sorted[(size_t)i].first;
-                    length[run] = 0;
-                }
-                ++length[run];
-                run_of[sorted[(size_t)i].second] = run;
-            }
-        });
-        if (!served) Py_RETURN_NONE;
-        return Py_BuildValue("(OLOO)", values.get(), (long long)found, inverse.get(), counts.get());
-    });
-}
-
 }  // namespace
 
 PyMethodDef search_methods[] = {
     MT_METHOD("searchsorted", searchsorted, "Where values stand in sorted rows; False for dtypes that are not served."),
     MT_METHOD("equal", equal, "Whether all elements are equal; None for dtypes that are not served."),
-    MT_METHOD("bincount", bincount, "How often each int occurs; None for what is not counted here."),
     MT_METHOD("median", median, "The lower middle of each row and its place; False for dtypes that are not served."),
-    MT_METHOD("unique", unique, "Distinct values in order, the run of each element, the lengths of the runs."),
     {nullptr, nullptr, 0, nullptr}};

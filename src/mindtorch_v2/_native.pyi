@@ -166,10 +166,23 @@ def median(
     """The lower middle of each row and its place; False for dtypes that are not served."""
 
 def unique(
-    x: Storage, offset: int, strides: _Ints, code: int, n: int, /
+    x: Storage, offset: int, strides: _Ints, code: int, n: int, inverse: bool, counts: bool, few: int, /
 ) -> tuple[Storage, int, Storage, Storage] | None:
-    """Distinct values in order, how many, the run of each element, the lengths of the runs."""
+    """Distinct values in order, how many, the run of each element, the lengths of the runs; the last two have no
+    elements unless wanted. None for other dtypes, and for more than `few` elements that need a sort."""
 
+def unique_consecutive(
+    x: Storage, offset: int, strides: _Ints, code: int, n: int, inverse: bool, counts: bool, /
+) -> tuple[Storage, int, Storage, Storage] | None:
+    """The same of neighbours that are equal."""
+
+# Operands of n elements: storage, offset, strides, code. False for dtypes that are not served.
+#   histc(x(4), n, out(4), bins, low, high)             how many fall into each of equal bins
+#   mode(x(4), shape, values(4), places(4))             the commonest of each row, the smallest of several
+#   isin(x(4), n, tests(4), count, out(4), invert)      which are among others
+def histc(*args: Storage | int | float | _Ints) -> bool: ...
+def mode(*args: Storage | int | _Ints) -> bool: ...
+def isin(*args: Storage | int | _Ints) -> bool: ...
 def tls_get() -> int: ...
 def tls_set(word: int, /) -> None: ...
 def get_num_threads() -> int: ...

@@ -63,7 +63,7 @@ def unique(self: Any, sorted: bool, return_inverse: bool, return_counts: bool) -
     return found, inverse.view(self._shape), counts
 
 
-def _unique_consecutive(self: Any, return_inverse: bool, return_counts: bool, dim: int | None) -> Any:
+def unique_consecutive(self: Any, return_inverse: bool, return_counts: bool, dim: int | None) -> Any:
     x = self.detach()
     if dim is None:
         flat = x.reshape((-1,))
@@ -114,7 +114,7 @@ UNIQUE_DIM: Op = composite("unique_dim(Tensor self, int dim, bool sorted=True, b
                            "return_counts=False) -> (Tensor, Tensor, Tensor)", _unique_dim, function=False,
                            method=False)
 CONSECUTIVE: Op = composite("_unique_consecutive(Tensor self, bool return_inverse=False, bool return_counts=False, "
-                            "int? dim=None) -> (Tensor, Tensor, Tensor)", _unique_consecutive, function=False,
+                            "int? dim=None) -> (Tensor, Tensor, Tensor)", unique_consecutive, function=False,
                             method=False)
 
 
@@ -144,7 +144,7 @@ def distinct(name: str, args: tuple[Any, ...]) -> Any:
 
 
 # -- membership ---------------------------------------------------------------------------------------------------
-def _isin(elements: Any, test_elements: Any, assume_unique: bool, invert: bool) -> Any:
+def isin(elements: Any, test_elements: Any, assume_unique: bool, invert: bool) -> Any:
     for given in (elements, test_elements):
         if isinstance(given, TensorBase):
             kind = given._dtype.scalar_name if given._dtype.is_complex or given._dtype is bool_ else ""
@@ -175,7 +175,7 @@ def _isin(elements: Any, test_elements: Any, assume_unique: bool, invert: bool) 
 for _overload, _left, _right in (("Tensor_Tensor", "Tensor elements", "Tensor test_elements"),
                                  ("Tensor_Scalar", "Tensor elements", "Scalar test_element"),
                                  ("Scalar_Tensor", "Scalar element", "Tensor test_elements")):
-    composite(f"isin.{_overload}({_left}, {_right}, *, bool assume_unique=False, bool invert=False) -> Tensor", _isin,
+    composite(f"isin.{_overload}({_left}, {_right}, *, bool assume_unique=False, bool invert=False) -> Tensor", isin,
               out=True, method=False)
 
 

@@ -70,6 +70,83 @@ def test_distinct_values(dtype: str) -> None:
 
 
 @pytest.mark.parametrize("dtype", (*DTYPES, "bool"))
+def test_runs(dtype: str) -> None:
+    for x in (some(dtype, 3, 50), some(dtype, 5, 3).t(), some(dtype, 0), some(dtype, 5000)):
+        values, inverse, counts = x.unique_consecutive(return_inverse=True, return_counts=True)
+        listed = x.flatten().tolist()
+        runs = [v for i, v in enumerate(listed) if i == 0 or listed[i - 1] != v]
+        assert values.tolist() == runs == x.unique_consecutive().tolist()
+        assert values.dtype is x.dtype and inverse.shape == x.shape
+        assert [runs[i] for i in inverse.flatten().tolist()] == listed
+        assert sum(counts.tolist()) == len(listed) and len(counts) == len(runs)
+        for k, start in enumerate((counts.cumsum(0) - counts).tolist()):
+            assert set(listed[start : start + int(counts[k])]) == {runs[k]}
+
+
+@pytest.mark.parametrize("dtype", ("int64", "int32", "uint8"))
+def test_distinct_values_far_apart(dtype: str) -> None:
+    most = torch.iinfo(getattr(torch, dtype)).max
+    x = torch.tensor([most, 0, most, most - 1, 5] * 20, dtype=getattr(torch, dtype))
+    values, inverse, counts = x.unique(return_inverse=True, return_counts=True)
+    assert values.tolist() == [0, 5, most - 1, most] and counts.tolist() == [20, 20, 20, 40]
+    assert values[inverse].tolist() == x.tolist()
+
+
+@pytest.mark.parametrize("dtype", DTYPES)
+def test_membership(dtype: str) -> None:
+    x = torch.cat([some(dtype, 1000), some(dtype, 1000) * 20])
+    for tests in (some(dtype, 2, seed=3), some(dtype, 60, seed=4) * 3, some(dtype, 0), torch.arange(100).to(x.dtype)):
+        expected = [v in tests.tolist() for v in x.tolist()]
+        assert torch.isin(x, tests).tolist() == expected
+        assert torch.isin(x, tests, invert=True).tolist() == [not e for e in expected]
+
+
+def test_membership_of_nan_and_extremes() -> None:
+    nan = float("nan")
+    tests = torch.tensor([nan, 1.0] + [float(i) for i in range(50, 90)])
+    assert torch.isin(torch.tensor([nan, 1.0, -0.0] * 5), tests).tolist() == [False, True, False] * 5
+    assert torch.isin(torch.tensor([-0.0]), torch.tensor([0.0])).tolist() == [True]
+    far = torch.tensor([-(2**63), 2**63 - 1, 0])
+    assert torch.isin(torch.tensor([2**63 - 1, 1, -(2**63)]), far).tolist() == [True, False, True]
+
+
+@pytest.mark.parametrize("dtype", DTYPES)
+def test_commonest(dtype: str) -> None:
+    for x in (some(dtype, 40, 7), some(dtype, 7, 40).t(), some(dtype, 6, 300) * 20):
+        values, places = x.mode(1)
+        for row, value, place in zip(x.tolist(), values.tolist(), places.tolist()):
+            most = max(row.count(v) for v in row)
+            assert value == min(v for v in row if row.count(v) == most)
+            assert place == max(i for i, v in enumerate(row) if v == value)
+
+
+def test_commonest_with_nan() -> None:
+    nan = float("nan")
+    values, places = torch.tensor([[nan, nan, 2.0, 1.0], [nan] * 4, [nan, 3.0, nan, 3.0]]).mode(1)
+    assert values[::2].tolist() == [1.0, 3.0] and values[1].isnan() and places.tolist() == [3, 0, 3]
+
+
+@pytest.mark.parametrize("dtype", ("float32", "float64"))
+def test_bins(dtype: str) -> None:
+    x = torch.tensor([0.0, 1.0, 0.999, 0.5, -1.0, 2.0, float("nan"), 0.25] * 200, dtype=getattr(torch, dtype))
+    assert x.histc(4, 0, 1).tolist() == [200.0, 200.0, 200.0, 400.0]
+    assert x[:6].histc(3).tolist() == [1.0, 3.0, 2.0]
+    huge = torch.finfo(x.dtype).max
+    assert torch.tensor([-huge, huge], dtype=x.dtype).histc(2, -1, 1).tolist() == [0.0, 0.0]
+
+
+@pytest.mark.parametrize("dtype", ("float32", "int64", "uint8"))
+def test_many_places(dtype: str) -> None:
+    values = torch.cat([some(dtype, 200) * 17, some(dtype, 203, seed=2) * 13])
+    for n in (0, 1, 2, 3, 64, 101):
+        row = (some(dtype, n, seed=n) * 19).sort()[0]
+        known = row.tolist()
+        for right in (False, True):
+            expected = [sum(k <= v if right else k < v for k in known) for v in values.tolist()]
+            assert torch.searchsorted(row, values, right=right).tolist() == expected
+
+
+@pytest.mark.parametrize("dtype", (*DTYPES, "bool"))
 def test_equal(dtype: str) -> None:
     x, y = some(dtype, 100, 100), some(dtype, 100, 100)
     assert torch.equal(x, y) and torch.equal(x.t(), y.t())
@@ -125,9 +202,17 @@ def test_taken_places() -> None:
 def test_operands_are_checked() -> None:
     x = NATIVE.Storage(64)
     for call in (
-        lambda: NATIVE.unique(x, 0, (1,), 6, 17),
-        lambda: NATIVE.unique(x, 0, (2,), 6, 4),
-        lambda: NATIVE.unique(x, 0, (1,), 6, -1),
+        lambda: NATIVE.unique(x, 0, (1,), 6, 17, True, True, 99),
+        lambda: NATIVE.unique(x, 0, (2,), 6, 4, True, True, 99),
+        lambda: NATIVE.unique(x, 0, (1,), 6, -1, True, True, 99),
+        lambda: NATIVE.unique_consecutive(x, 0, (1,), 6, 17, True, True),
+        lambda: NATIVE.isin(x, 0, (1,), 6, 16, x, 0, (1,), 6, 17, x, 0, (1,), 11, False),
+        lambda: NATIVE.isin(x, 0, (1,), 6, 16, x, 0, (1,), 6, 16, x, 60, (1,), 11, False),
+        lambda: NATIVE.histc(x, 0, (1,), 6, 17, x, 0, (1,), 6, 4, 0.0, 1.0),
+        lambda: NATIVE.histc(x, 0, (1,), 6, 16, x, 0, (1,), 6, 17, 0.0, 1.0),
+        lambda: NATIVE.histc(x, 0, (1,), 6, 16, x, 0, (1,), 6, 4, 1.0, 1.0),
+        lambda: NATIVE.mode(x, 0, (4, 1), 6, (4, 4), x, 0, (1,), 6, x, 5, (1,), 4),
+        lambda: NATIVE.mode(x, 0, (0, 1), 6, (4, 0), x, 0, (1,), 6, x, 0, (1,), 4),
         lambda: NATIVE.bincount(x, 0, (1,), 4, 9, 0),
         lambda: NATIVE.bincount(x, 0, (1,), 4, 2, -1),
         lambda: NATIVE.equal(x, 0, (1,), 6, x, 8, (1,), 6, (9,)),

@@ -6,13 +6,14 @@ from typing import Any
 from .... import _native
 from ...._device import CPU
 from ...._dispatch.keys import CPU as CPU_KEY
+from ...._dtype import bool as bool_
 from ...._dtype import dtype, int64
 from ...._ops.composites.formulas import common
 from ...._ops.create import LINSPACE
-from ...._ops.search import bincount, unique
+from ...._ops.search import bincount, isin, unique, unique_consecutive
 from ...._strides import contiguous_strides
 from ...._tensor_base import TensorBase, is_contiguous, make, numel
-from ..kernels.dense import dense
+from ..kernels.dense import dense, fresh
 from ..lines import cpu, into, makes
 from ..numpy_view import np_view
 
@@ -71,6 +72,11 @@ def _histc(out: Any, self: Any, bins: int, min: Any, max: Any) -> None:
     low, high = _bounds(x, min, max)
     if not (np.isfinite(low) and np.isfinite(high)):
         raise RuntimeError(f"torch.histc: range of [{low:g}, {high:g}] is not finite")
+    if is_contiguous(out):
+        given = dense(self)
+        if _native.histc(given._storage, int(given._offset), (1,), given._dtype.code, numel(given),
+                         out._storage, int(out._offset), out._stride, out._dtype.code, bins, float(low), float(high)):
+            return
     np_view(out)[...] = np.histogram(x, bins, (float(low), float(high)))[0]
 
 
@@ -116,15 +122,41 @@ _FEW = 4096
 
 
 def _unique(self: Any, sorted: bool, return_inverse: bool, return_counts: bool) -> Any:
-    if numel(self) <= _FEW:
+    x = dense(self)
+    found = _native.unique(x._storage, int(x._offset), (1,), x._dtype.code, numel(x), return_inverse, return_counts,
+                           _FEW)
+    if found is None:
+        return unique(self, sorted, return_inverse, return_counts)
+    return _distinct(self, found, return_inverse, return_counts)
+
+
+def _consecutive(self: Any, return_inverse: bool, return_counts: bool, dim: int | None) -> Any:
+    found = None
+    if dim is None:
         x = dense(self)
-        found = _native.unique(x._storage, int(x._offset), (1,), x._dtype.code, numel(x))
-        if found is not None:
-            values, count, inverse, counts = found
-            shape = self._shape
-            runs = make(inverse, 0, shape, contiguous_strides(shape), int64, CPU, CPU_KEY)
-            return _line(values, count, self._dtype), runs, _line(counts, count, int64)
-    return unique(self, sorted, return_inverse, return_counts)
+        found = _native.unique_consecutive(x._storage, int(x._offset), (1,), x._dtype.code, numel(x), return_inverse,
+                                           return_counts)
+    if found is None:
+        return unique_consecutive(self, return_inverse, return_counts, dim)
+    return _distinct(self, found, return_inverse, return_counts)
+
+
+def _distinct(self: Any, found: Any, with_inverse: bool, with_counts: bool) -> Any:
+    values, count, inverse, counts = found
+    shape: tuple[int, ...] = self._shape if with_inverse else (0,)
+    runs = make(inverse, 0, shape, contiguous_strides(shape), int64, CPU, CPU_KEY)
+    return _line(values, count, self._dtype), runs, _line(counts, count if with_counts else 0, int64)
+
+
+def _isin(elements: Any, test_elements: Any, assume_unique: bool, invert: bool) -> Any:
+    if isinstance(elements, TensorBase) and isinstance(test_elements, TensorBase) \
+            and elements._dtype is test_elements._dtype:
+        x, tests, out = dense(elements), dense(test_elements), fresh(elements._shape, bool_)
+        if _native.isin(x._storage, int(x._offset), (1,), x._dtype.code, numel(x),
+                        tests._storage, int(tests._offset), (1,), tests._dtype.code, numel(tests),
+                        out._storage, 0, (1,), out._dtype.code, invert):
+            return out
+    return isin(elements, test_elements, assume_unique, invert)
 
 
 def _line(storage: Any, n: int, dt: dtype) -> TensorBase:
@@ -134,6 +166,8 @@ def _line(storage: Any, n: int, dt: dtype) -> TensorBase:
 cpu("searchsorted", into(_searchsorted))
 cpu("bincount", makes(_bincount))
 cpu("_unique2", makes(_unique))
+cpu("_unique_consecutive", makes(_consecutive))
+cpu("isin.Tensor_Tensor", makes(_isin))
 cpu("histc", into(_histc))
 cpu("histogram.bins_tensor", into(_histogram_edges))
 cpu("histogram.bin_ct", into(_histogram))

@@ -7,7 +7,7 @@ from .... import _native
 from ...._dtype import int64
 from ...._ops.rules.base import wrap_dim
 from ...._ops.sort import median_all, median_dim
-from ...._tensor_base import numel
+from ...._tensor_base import is_contiguous, numel
 from ...common.runtime import copy_same_device
 from ..kernels.dense import dense, fresh
 from ..kernels.sort import Sort
@@ -64,6 +64,13 @@ _MOST_SORTED = (1 << 63) // 8 - 1
 
 def _mode(outs: tuple[Any, Any], self: Any, dim: int, keepdim: bool) -> None:
     """The commonest value, the smallest of several; its place is the last of its occurrences."""
+    if self._shape and numel(self) and all(is_contiguous(o) for o in outs):
+        rows = dense(self.movedim(dim, -1))
+        n = rows._shape[-1]
+        if _native.mode(rows._storage, int(rows._offset), (n, 1), rows._dtype.code, (numel(rows) // n, n),
+                        outs[0]._storage, int(outs[0]._offset), (1,), outs[0]._dtype.code,
+                        outs[1]._storage, int(outs[1]._offset), (1,), outs[1]._dtype.code):
+            return
     import numpy as np
 
     x = np_view(self)
@@ -88,4 +95,4 @@ def _mode(outs: tuple[Any, Any], self: Any, dim: int, keepdim: bool) -> None:
     np_view(outs[1])[...] = places.reshape(outs[1]._shape)
 
 
-cpu("mode", into(_mode))
+cpu("mode", into(_mode, calls_ops=True))
