@@ -127,7 +127,12 @@ def reductions() -> Iterator[Line]:
     yield line("norm p=3 rows", lambda t, a: t.linalg.vector_norm(a, 3, 1), square)
     yield line("norm inf rows", lambda t, a: t.linalg.vector_norm(a, math.inf, 1), square)
     yield line("sum over middle", operator("sum", 1), (100, 100, 100))
-    yield line("sum bfloat16", operator("sum", 1), square, dtype="bfloat16")
+    for dtype in HALVES:
+        for dim in (0, 1):
+            yield line(f"sum over dim {dim} {dtype}", operator("sum", dim), square, dtype=dtype)
+        yield line(f"sum of all {dtype}", operator("sum"), square, dtype=dtype)
+    yield line("nansum over dim 0", operator("nansum", 0), square)
+    yield line("nansum of all", operator("nansum"), square)
     yield line("sum int64", operator("sum", 1), square, dtype="int64")
     yield line("sum transposed", transposed(operator("sum", 1)), square)
     yield line("bincount", lambda t, a: t.bincount((a.abs() * 500).long()), (1_000_000,))

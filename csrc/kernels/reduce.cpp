@@ -4,7 +4,8 @@
 // Two ways through memory: along the reduced dimension when it is the inner one (`row`: one result from a run), across
 // it otherwise (`cols`: a run of results grows row by row). Blocks of other dtypes or layouts are gathered and cast
 // first. float32 is summed in groups of four and the groups in double.
-#include "cpu.h"
+#include "fold_steps.h"
+#include "halves.h"
 #include "pointwise.h"
 #include "pointwise_loop.h"
 #include "vectors.h"
@@ -15,7 +16,7 @@ namespace {
 // clang-format off: a table
 enum ReduceOp : int {
     OP_SUM = 300, OP_PROD, OP_AMAX, OP_AMIN, OP_ANY, OP_ALL, OP_ARGMAX, OP_ARGMIN, OP_MEAN, OP_NORM1,
-    OP_NORM2, REDUCE_END
+    OP_NORM2, OP_NANSUM, REDUCE_END
 };
 // clang-format on
 constexpr int NUM_REDUCE = REDUCE_END - OP_SUM;
@@ -41,76 +42,7 @@ struct Reducer {
 };
 Reducer reducers[NUM_REDUCE][NUM_NATIVE];
 
-// ---------------------------------------------------------------- folding steps
-
-// clang-format off: a table
-template <class T> struct Traits { using acc = T; using wide = T; };  // acc: of a run; wide: of all runs
-template <> struct Traits<float> { using acc = float; using wide = double; };
-template <> struct Traits<Complex<float>> { using acc = Complex<float>; using wide = Complex<double>; };
-// clang-format on
-template <class T> MT_INLINE Complex<T> operator+(Complex<T> a, Complex<T> b) { return {a.re + b.re, a.im + b.im}; }
-template <class T> MT_INLINE Complex<T> operator*(Complex<T> a, Complex<T> b) {
-    return {a.re * b.re - a.im * b.im, a.re * b.im + a.im * b.re};
-}
-template <class D, class S> MT_INLINE D widened(S x) {
-    if constexpr (IsComplex<S>::value) return D{(decltype(D::re))x.re, (decltype(D::re))x.im};
-    else return (D)x;
-}
-// clang-format off: a table
-template <class T> struct Wrapping { using t = T; };  // signed overflow must not be undefined
-template <> struct Wrapping<int32_t> { using t = uint32_t; };
-template <> struct Wrapping<int64_t> { using t = uint64_t; };
-// clang-format on
-
-// How elements are folded: `of` is what one counts for, `run` joins two such numbers.
-struct Plain {
-    template <class T> static MT_INLINE T of(T x) { return x; }
-};
-struct SumStep : Plain {
-    template <class T> using Element = typename Wrapping<T>::t;
-    template <class T> using Wide = typename Traits<Element<T>>::wide;
-    template <class T> static constexpr T start() { return T{}; }
-    template <class T> static MT_INLINE T run(T a, T x) { return a + x; }
-};
-struct AbsStep : SumStep {
-    template <class T> static MT_INLINE T of(T x) { return x < 0 ? -x : x; }
-};
-struct SquareStep : SumStep {
-    template <class T> static MT_INLINE T of(T x) { return x * x; }
-};
-struct ProdStep : Plain {
-    template <class T> using Element = typename Wrapping<T>::t;
-    template <class T> using Wide = Element<T>;
-    template <class T> static constexpr T start() {
-        if constexpr (IsComplex<T>::value) return T{1, 0};
-        else return T(1);
-    }
-    template <class T> static MT_INLINE T run(T a, T x) { return a * x; }
-};
-struct MaxStep : Plain {
-    template <class T> using Element = T;
-    template <class T> using Wide = T;
-    template <class T> static constexpr T start() {
-        using Limits = std::numeric_limits<T>;
-        return Limits::has_infinity ? -Limits::infinity() : Limits::lowest();
-    }
-    template <class T> static MT_INLINE T run(T a, T x) {
-        const T r = x > a ? x : a;
-        return x != x ? x : r;  // NaN wins and stays
-    }
-};
-struct MinStep : Plain {
-    template <class T> using Element = T;
-    template <class T> using Wide = T;
-    template <class T> static constexpr T start() {
-        using Limits = std::numeric_limits<T>;
-        return Limits::has_infinity ? Limits::infinity() : Limits::max();
-    }
-    template <class T> static MT_INLINE T run(T a, T x) {
-        const T r = x < a ? x : a;
-        return x != x ? x : r;
-    }
-};
+// ---------------------------------------------------------------- folding
 
 // An element in the type that it is folded in.
 template <class S> MT_INLINE auto loaded(S x) {
@@ -141,6 +73,20 @@ template <class Step, class S> MT_INLINE auto fold_run(const S* x, int64_t n) {
 
 constexpr int64_t RUN = 1024;  // elements folded in their own precision before they join the wide total
 
+// What the loops of halves.h serve.
+template <class Step, class S> constexpr bool sums_halves = is_small_float<S> && Step::SUMS;
+
+// At most RUN two-byte floats.
+template <class Step, class S> MT_INLINE float fold_small(const S* x, int64_t n) {
+#if MT_HAS_LEVELS
+    if constexpr (sums_halves<Step, S>) {
+        if (cpu_level >= AVX512) return sum_halves_avx512<Step>(x, n);
+        if (cpu_level >= AVX2) return sum_halves_avx2<Step>(x, n);
+    }
+#endif
+    return fold_run<Step>(x, n);
+}
+
 // S: how elements lie in memory, where that is not T.
 template <class S, class E> using Stored = typename std::conditional<is_small_float<S>, S, E>::type;
 
@@ -149,7 +95,10 @@ template <class Step, class T, class S> MT_CLONES void fold_row(const char* data
     using W = typename Step::template Wide<T>;
     const Stored<S, E>* x = reinterpret_cast<const Stored<S, E>*>(data);
     W total = *reinterpret_cast<W*>(acc);
-    if constexpr (std::is_same<E, W>::value || IsComplex<E>::value) {
+    if constexpr (is_small_float<S>) {
+        for (int64_t i = 0; i < n; i += RUN)
+            total = Step::run(total, (W)fold_small<Step>(x + i, n - i < RUN ? n - i : RUN));
+    } else if constexpr (std::is_same<E, W>::value || IsComplex<E>::value) {
         for (int64_t i = 0; i < n; i += RUN)
             total = Step::run(total, widened<W>(fold_run<Step>(x + i, n - i < RUN ? n - i : RUN)));
     } else {
@@ -181,11 +130,12 @@ constexpr bool is_extreme = std::is_same<Step, MaxStep>::value || std::is_same<S
 constexpr int64_t MOST = 512;
 template <class Step, class S> MT_INLINE auto fold_stretch(const S* x, int64_t n) {
     // Comparisons of vectors are split up before the level is known.
-    if constexpr (std::is_floating_point<S>::value && !is_extreme<Step>)
+    if constexpr (std::is_floating_point<S>::value && !is_extreme<Step> && !std::is_same<Step, NumberStep>::value)
         return fold_dense(
             x, n, Step::template start<S>(),
             [](auto p, auto q) __attribute__((always_inline)) { return Step::run(p, Step::of(q)); },
             [](auto p, auto q) __attribute__((always_inline)) { return Step::run(p, q); });
+    else if constexpr (sums_halves<Step, S>) return fold_small<Step>(x, n);
     else return fold_run<Step>(x, n);
 }
 // Short runs cost little more than their elements: everything about one is inlined.
@@ -212,6 +162,13 @@ MT_CLONES void fold_cols(const char* data, int64_t step, int64_t rows, int64_t w
     P x = reinterpret_cast<P>(data);
     W* a = reinterpret_cast<W*>(acc);
     int64_t r = 0;
+#if MT_HAS_LEVELS
+    if constexpr (sums_halves<Step, S>)
+        for (; cpu_level >= AVX2 && r + 16 <= rows; r += 16, x += 16 * step) {
+            if (cpu_level >= AVX512) add_halves_avx512<Step>(x, step, w, a);
+            else add_halves_avx2<Step>(x, step, w, a);
+        }
+#endif
     if constexpr (!std::is_same<E, W>::value && !IsComplex<E>::value)
         for (; r + 8 <= rows; r += 8, x += 8 * step) {
             P x1 = x + step, x2 = x1 + step, x3 = x2 + step, x4 = x3 + step, x5 = x4 + step, x6 = x5 + step,
@@ -387,6 +344,7 @@ template <class S> void enter_half(int which) {
     auto at = [which](int op) -> Reducer& { return half_reducers[op - OP_SUM][which]; };
     enter_fold<SumStep, float, false, S>(at(OP_SUM));
     enter_fold<SumStep, float, true, S>(at(OP_MEAN));
+    enter_fold<NumberStep, float, false, S>(at(OP_NANSUM));
     enter_fold<AbsStep, float, false, S>(at(OP_NORM1));
     enter_fold<SquareStep, float, false, S>(at(OP_NORM2));
     enter_fold<MaxStep, float, false, S>(at(OP_AMAX));
@@ -408,6 +366,7 @@ template <class T> void enter_type() {
     enter_any<true, T>(OP_ALL);
     if constexpr (std::is_floating_point<T>::value || IsComplex<T>::value) enter_fold<SumStep, T, true>(OP_MEAN);
     if constexpr (std::is_floating_point<T>::value) {
+        enter_fold<NumberStep, T, false>(OP_NANSUM);
         enter_fold<AbsStep, T, false>(OP_NORM1);
         enter_fold<SquareStep, T, false>(OP_NORM2);
     }
@@ -717,7 +676,7 @@ static PyObject* reduce(PyObject*, PyObject* const* args, Py_ssize_t nargs) {
         const Reducer& reducer = reducers[op - OP_SUM][native];
         static const char* const NAMES[] = {"sum_cpu",  "prod_cpu", "amax_values_cpu", "amin_values_cpu",
                                             "or_cpu",   "and_cpu",  "argmax_cpu",      "argmin_cpu",
-                                            "mean_cpu", "norm_cpu", "norm_cpu"};
+                                            "mean_cpu", "norm_cpu", "norm_cpu",        "nansum_cpu"};
         if (!reducer.init) fail_dtype(NAMES[op - OP_SUM], ccode);
         if (args[5] == Py_None && nargs != 12) fail(PyExc_TypeError, "reduce() needs out_numel when out is None");
         Shape result_shape = shape;  // bounds of the output: reduced dimensions count as one element
@@ -772,7 +731,7 @@ PyMethodDef reduce_methods[] = {
               "on reduced dimensions"),
     {nullptr, nullptr, 0, nullptr}};
 
-const IntConstant reduce_constants[] = {{"SUM", OP_SUM},       {"PROD", OP_PROD},     {"AMAX", OP_AMAX},
-                                        {"AMIN", OP_AMIN},     {"ANY", OP_ANY},       {"ALL", OP_ALL},
-                                        {"ARGMAX", OP_ARGMAX}, {"ARGMIN", OP_ARGMIN}, {"MEAN", OP_MEAN},
-                                        {"NORM1", OP_NORM1},   {"NORM2", OP_NORM2},   {nullptr, 0}};
+const IntConstant reduce_constants[] = {
+    {"SUM", OP_SUM},     {"PROD", OP_PROD},     {"AMAX", OP_AMAX},     {"AMIN", OP_AMIN}, {"ANY", OP_ANY},
+    {"ALL", OP_ALL},     {"ARGMAX", OP_ARGMAX}, {"ARGMIN", OP_ARGMIN}, {"MEAN", OP_MEAN}, {"NORM1", OP_NORM1},
+    {"NORM2", OP_NORM2}, {"NANSUM", OP_NANSUM}, {nullptr, 0}};

@@ -91,14 +91,14 @@ def _nansum_meta(self: Any, dim: Any, keepdim: bool, dtype: Any) -> Spec:
 _SUM_RULE = Reduction("sum", SUM)
 
 
-def _nansum(self: Any, dim: Any, keepdim: bool, dtype: Any) -> Any:
+def nansum(self: Any, dim: Any, keepdim: bool, dtype: Any) -> Any:
     if self._dtype.is_inexact:
         self = self.masked_fill(self.isnan(), 0)
     return self.sum(dim, keepdim, dtype=dtype)
 
 
 op("nansum(Tensor self, int[1]? dim=None, bool keepdim=False, *, ScalarType? dtype=None) -> Tensor", meta=_nansum_meta,
-   out=True, kernel=_nansum,
+   out=True, kernel=nansum,
    grad=dict(self=lambda g, self, dim, keepdim: unreduce(g, self._shape, dim, keepdim) * self.isnan().logical_not()))
 
 

@@ -54,3 +54,22 @@ def test_clamp_between_numbers(name: str) -> None:
             want = np.minimum(np.maximum(exact, low), high)
             np.testing.assert_array_equal(given.clamp(low, high).double().numpy(), want)
     assert _native.cpu_level() in ("baseline", "avx2", "avx512")
+
+
+@pytest.mark.parametrize("dtype", ("float16", "bfloat16"))
+@pytest.mark.parametrize("shape", ((1,), (15,), (17,), (1000, 37), (33, 16), (40, 1031), (2, 3000), (16, 5, 7)))
+def test_sums(dtype: str, shape: tuple[int, ...]) -> None:
+    x = torch.randn(shape, generator=torch.Generator().manual_seed(1)).to(getattr(torch, dtype))
+    step = torch.finfo(x.dtype).eps
+    holes = x.clone()
+    holes.view(-1)[::3] = float("nan")
+    for dims in (None, 0, -1):
+        known, size = x.double(), x.double().abs()
+        exact, bound = (known.sum(), size.sum()) if dims is None else (known.sum(dims), size.sum(dims))
+        found = x.sum() if dims is None else x.sum(dims)
+        assert found.dtype is x.dtype
+        assert ((found.double() - exact).abs() <= exact.abs() * step + bound * 1e-6).all()
+        left = holes.nansum() if dims is None else holes.nansum(dims)
+        numbers = holes.double().nan_to_num(0)
+        exact = numbers.sum() if dims is None else numbers.sum(dims)
+        assert ((left.double() - exact).abs() <= exact.abs() * step + bound * 1e-6).all()

@@ -4,7 +4,11 @@ from __future__ import annotations
 from typing import Any
 
 from .... import _native
+from ...._ops.reduce import nansum
 from ...._ops.rules.base import wrap_dim
+from ...._ops.rules.reduce import dim_mask_or_all, spread_strides
+from ...._tensor_base import numel
+from ...common.runtime import copy_same_device
 from ..kernels.reduce import Moments, MomentsAndMean, Reduce, ReduceWithIndex, Scan
 from ..kernels.vector_norm import vector_norm
 from ..lines import cpu, into
@@ -22,6 +26,20 @@ cpu("var_mean.correction", MomentsAndMean(False))
 cpu("std_mean.correction", MomentsAndMean(True))
 
 
+def _nansum(out: Any, self: Any, dim: Any, keepdim: bool, dtype: Any) -> None:
+    if not self._dtype.is_floating_point or self._dtype.itemsize < 2 or out._dtype is not self._dtype:
+        copy_same_device(out, nansum(self, dim, keepdim, dtype))
+        return
+    n = len(self._shape)
+    stride = spread_strides(out._stride, dim_mask_or_all(dim, n), n, keepdim)
+    _native.reduce(
+        _native.NANSUM,
+        self._storage, int(self._offset), self._stride, self._dtype.code,
+        out._storage, int(out._offset), stride, out._dtype.code,
+        self._shape, self._dtype.code, numel(out))
+
+
+cpu("nansum", into(_nansum, calls_ops=True))
 cpu("linalg_vector_norm", into(vector_norm))
 cpu("cumsum", Scan(0))
 cpu("cumprod", Scan(1))
