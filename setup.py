@@ -78,6 +78,7 @@ COMPILED = (
     "_backends/npu/errors.py",
     "_backends/npu/kernels.py",
     "_backends/npu/launch.py",
+    "_backends/npu/lists.py",
     "_backends/npu/memory.py",
     "_backends/npu/memory_stats.py",
     "_backends/npu/runtime.py",

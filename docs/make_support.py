@@ -19,7 +19,7 @@ import mindtorch_v2 as torch
 from mindtorch_v2._api import lazy_tables
 from mindtorch_v2._autograd.record import Formulas
 from mindtorch_v2._backends.common.kernels import derived
-from mindtorch_v2._backends.npu import kernels, lines, load, table
+from mindtorch_v2._backends.npu import kernels, lines, lists, load, table
 from mindtorch_v2._dispatch import registry
 from mindtorch_v2._dispatch.keys import CPU, META, NPU
 from mindtorch_v2._dispatch.op import Op, Spec
@@ -92,7 +92,7 @@ def package_version() -> str:
     return found[1]
 
 
-def fused(op: Op, served: lines.Fused) -> tuple[str, str]:
+def fused(op: Op, served: lines.Fused | lists.ListKernel) -> tuple[str, str]:
     """How a composite is served whole, and in which dtypes: those of its first function."""
     params = table.signature(served.functions[0]).params
     mask = next((p.mask for p in params if p.mask and p.kind in (table.TENSOR, table.TENSORS)), 0)

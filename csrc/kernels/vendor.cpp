@@ -5,10 +5,12 @@
 // the vendor supports (x86-64 and AArch64, Linux) the two kinds are passed in registers of their own, and only integers
 // reach the stack, so one call with all integers in order and all floats behind them passes the same as the true one.
 //
-// Invariant: tensors that `vendor_launch` makes are destroyed by it, or handed to its caller, on every path.
+// Invariant: tensors and lists that `vendor_launch` makes are destroyed by it, or handed to its caller, on every path. A
+// list owns its tensors once it exists.
 #include "common.h"
 
 #include <array>
+#include <vector>
 
 using namespace mt;
 
@@ -180,27 +182,6 @@ Py_ssize_t sizes(PyObject* tuple, int64_t* out) {
     return n;
 }
 
-PyObject* vendor_tensor(PyObject*, PyObject* const* args, Py_ssize_t nargs) {
-    return guard([&]() -> PyObject* {
-        expect_args("vendor_tensor", nargs, 8);
-        using Create = void* (*)(const int64_t*, uint64_t, int32_t, const int64_t*, int64_t, int32_t, const int64_t*,
-                                 uint64_t, void*);
-        auto create = reinterpret_cast<Create>(address(args[0]));
-        int64_t shape[kRank], strides[kRank];
-        Py_ssize_t rank = sizes(args[1], shape);
-        const int64_t* given = nullptr;
-        if (args[2] != Py_None) {
-            if (sizes(args[2], strides) != rank) fail(PyExc_ValueError, "a stride for each size is required");
-            given = strides;
-        }
-        int64_t count = whole(args[6]);
-        void* made = create(shape, uint64_t(rank), int32_t(whole(args[3])), given, whole(args[4]),
-                            int32_t(whole(args[5])), &count, 1, reinterpret_cast<void*>(whole(args[7])));
-        if (made == nullptr) Py_RETURN_NONE;
-        return PyLong_FromVoidPtr(made);
-    });
-}
-
 int32_t second_phase(void* function, void* workspace, uint64_t size, void* executor, void* stream) {
     using Run = int32_t (*)(void*, uint64_t, void*, void*);
     int32_t code = 0;
@@ -212,7 +193,7 @@ int32_t second_phase(void* function, void* workspace, uint64_t size, void* execu
 
 // A vendor function with what calling it takes; held by a capsule.
 struct Function {
-    void *create, *destroy, *phase1, *phase2;
+    void *create, *destroy, *create_list, *destroy_list, *phase1, *phase2;
     std::string letters;
     PyObject* name;
 };
@@ -221,19 +202,19 @@ constexpr const char* kFunction = "mindtorch_v2.vendor_function";
 
 PyObject* vendor_function(PyObject*, PyObject* const* args, Py_ssize_t nargs) {
     return guard([&]() -> PyObject* {
-        expect_args("vendor_function", nargs, 6);
-        if (!PyBytes_Check(args[4]) || !PyUnicode_Check(args[5])) {
-            fail(PyExc_TypeError, "vendor_function() expects four addresses, letters and a name");
+        expect_args("vendor_function", nargs, 8);
+        if (!PyBytes_Check(args[6]) || !PyUnicode_Check(args[7])) {
+            fail(PyExc_TypeError, "vendor_function() expects six addresses, letters and a name");
         }
-        std::string letters(PyBytes_AS_STRING(args[4]), size_t(PyBytes_GET_SIZE(args[4])));
+        std::string letters(PyBytes_AS_STRING(args[6]), size_t(PyBytes_GET_SIZE(args[6])));
         size_t floating = 0;
         for (char letter : letters) {
-            if (std::strchr("tisdf", letter) == nullptr || letter == 0) fail(PyExc_ValueError, "an unknown letter");
+            if (std::strchr("tlisdf", letter) == nullptr || letter == 0) fail(PyExc_ValueError, "an unknown letter");
             floating += letter == 'd' || letter == 'f';
         }
         if (floating > kFloats || letters.size() - floating + 2 > kMost) fail(PyExc_ValueError, "too many arguments");
-        auto* made =
-            new Function{address(args[0]), address(args[1]), address(args[2]), address(args[3]), letters, args[5]};
+        auto* made = new Function{address(args[0]), address(args[1]), address(args[2]), address(args[3]),
+                                  address(args[4]), address(args[5]), letters,          args[7]};
         PyObject* capsule = PyCapsule_New(made, kFunction, [](PyObject* self) {
             auto* f = static_cast<Function*>(PyCapsule_GetPointer(self, kFunction));
             Py_DECREF(f->name);
@@ -245,40 +226,53 @@ PyObject* vendor_function(PyObject*, PyObject* const* args, Py_ssize_t nargs) {
     });
 }
 
-// The tensors made for one launch. Unless they are given away they are destroyed with it.
+// The tensors and lists made for one launch. Unless they are given away they are destroyed with it.
 struct Made {
     const Function& f;
-    void* handles[kMost];
-    size_t count = 0;
+    std::vector<void*> tensors, lists;
 
-    explicit Made(const Function& function) : f(function) {}
+    explicit Made(const Function& function) : f(function) { tensors.reserve(8); }
     ~Made() { destroy(); }
 
     int32_t destroy() {
+        int32_t worst = all(f.destroy, tensors), code = all(f.destroy_list, lists);
+        return worst != 0 ? worst : code;
+    }
+
+    static int32_t all(void* function, std::vector<void*>& handles) {
         using Destroy = int32_t (*)(void*);
         int32_t worst = 0;
-        for (size_t i = 0; i < count; ++i) {
-            int32_t code = reinterpret_cast<Destroy>(f.destroy)(handles[i]);
+        for (void* handle : handles) {
+            int32_t code = handle == nullptr ? 0 : reinterpret_cast<Destroy>(function)(handle);
             if (worst == 0) worst = code;
         }
-        count = 0;
+        handles.clear();
         return worst;
     }
 
-    PyObject* give() {
-        PyObject* list = PyList_New(Py_ssize_t(count));
+    // The places of a list that were left out are not given.
+    static PyObject* give(std::vector<void*>& handles) {
+        PyObject* list = PyList_New(0);
         if (list == nullptr) fail_set();
-        for (size_t i = 0; i < count; ++i) PyList_SET_ITEM(list, Py_ssize_t(i), PyLong_FromVoidPtr(handles[i]));
-        count = 0;
+        for (void*& handle : handles) {
+            if (handle == nullptr) continue;
+            PyObject* number = PyLong_FromVoidPtr(handle);
+            int bad = number == nullptr ? -1 : PyList_Append(list, number);
+            Py_XDECREF(number);
+            if (bad != 0) {
+                Py_DECREF(list);
+                fail_set();
+            }
+            handle = nullptr;
+        }
+        handles.clear();
         return list;
     }
 };
 
-// (shape, strides or None, dtype, offset, format, bytes of the storage, bytes of an element, address), or None.
-// False when the vendor made none.
-bool describe(PyObject* given, Made& made, int64_t& handle) {
-    handle = 0;
-    if (given == Py_None) return true;
+// A tensor of (shape, strides or None, dtype, offset, format, bytes of the storage, bytes of an element, address); null
+// when the vendor made none.
+void* describe(PyObject* given, const Function& f) {
     if (!PyTuple_Check(given) || PyTuple_GET_SIZE(given) != 8) {
         fail(PyExc_TypeError, "a tensor's description has eight parts");
     }
@@ -295,21 +289,50 @@ bool describe(PyObject* given, Made& made, int64_t& handle) {
     int64_t count = whole(part[5]) / item;
     using Create =
         void* (*)(const int64_t*, uint64_t, int32_t, const int64_t*, int64_t, int32_t, const int64_t*, uint64_t, void*);
-    void* one = reinterpret_cast<Create>(made.f.create)(shape, uint64_t(rank), int32_t(whole(part[2])), steps,
-                                                        whole(part[3]), int32_t(whole(part[4])), &count, 1,
-                                                        reinterpret_cast<void*>(whole(part[7])));
-    if (one == nullptr) return false;
-    made.handles[made.count++] = one;
-    handle = reinterpret_cast<int64_t>(one);
-    return true;
+    return reinterpret_cast<Create>(f.create)(shape, uint64_t(rank), int32_t(whole(part[2])), steps, whole(part[3]),
+                                              int32_t(whole(part[4])), &count, 1,
+                                              reinterpret_cast<void*>(whole(part[7])));
 }
 
 // What a launch that Python has to go on with stopped at.
-enum Stage : int { kNoTensor = 0, kPhase1 = 1, kWorkspace = 2, kPhase2 = 3, kRelease = 4 };
+enum Stage : int { kGoOn = -1, kNoTensor = 0, kPhase1 = 1, kWorkspace = 2, kPhase2 = 3, kRelease = 4, kNoList = 5 };
 
 PyObject* stopped(Stage stage, int32_t code, uint64_t size, void* executor, Made& made) {
-    return Py_BuildValue("iiKNN", int(stage), int(code), static_cast<unsigned long long>(size),
-                         PyLong_FromVoidPtr(executor), made.give());
+    PyObject* tensors = Made::give(made.tensors);
+    return Py_BuildValue("iiKNNN", int(stage), int(code), static_cast<unsigned long long>(size),
+                         PyLong_FromVoidPtr(executor), tensors, Made::give(made.lists));
+}
+
+Stage make_tensor(PyObject* given, Made& made, int64_t& handle) {
+    handle = 0;
+    if (given == Py_None) return kGoOn;
+    void* one = describe(given, made.f);
+    if (one == nullptr) return kNoTensor;
+    made.tensors.push_back(one);
+    handle = reinterpret_cast<int64_t>(one);
+    return kGoOn;
+}
+
+// Its tensors are the launch's own until there is a list of them.
+Stage make_list(PyObject* given, Made& made, int64_t& handle) {
+    handle = 0;
+    if (given == Py_None) return kGoOn;
+    if (!PyList_Check(given)) fail(PyExc_TypeError, "a list of tensors' descriptions is required");
+    size_t before = made.tensors.size();
+    for (Py_ssize_t i = 0; i < PyList_GET_SIZE(given); ++i) {
+        PyObject* item = PyList_GET_ITEM(given, i);
+        void* one = item == Py_None ? nullptr : describe(item, made.f);
+        if (one == nullptr && item != Py_None) return kNoTensor;
+        made.tensors.push_back(one);
+    }
+    using Create = void* (*)(void* const*, uint64_t);
+    void* list = reinterpret_cast<Create>(made.f.create_list)(made.tensors.data() + before,
+                                                              uint64_t(made.tensors.size() - before));
+    if (list == nullptr) return kNoList;
+    made.tensors.resize(before);
+    made.lists.push_back(list);
+    handle = reinterpret_cast<int64_t>(list);
+    return kGoOn;
 }
 
 PyObject* vendor_launch(PyObject*, PyObject* const* args, Py_ssize_t nargs) {
@@ -329,8 +352,12 @@ PyObject* vendor_launch(PyObject*, PyObject* const* args, Py_ssize_t nargs) {
             PyObject* value = PyList_GET_ITEM(args[1], Py_ssize_t(i));
             switch (f->letters[i]) {
                 case 't':
-                    if (!describe(value, made, ints[used++])) return stopped(kNoTensor, 0, 0, nullptr, made);
+                case 'l': {
+                    auto make = f->letters[i] == 't' ? make_tensor : make_list;
+                    Stage stage = make(value, made, ints[used++]);
+                    if (stage != kGoOn) return stopped(stage, 0, 0, nullptr, made);
                     break;
+                }
                 case 'i': ints[used++] = whole(value); break;
                 case 's':
                     if (value != Py_None && !PyBytes_Check(value)) fail(PyExc_TypeError, "bytes are required");
@@ -397,16 +424,16 @@ PyObject* vendor_destroy(PyObject*, PyObject* const* args, Py_ssize_t nargs) {
 }  // namespace
 
 PyMethodDef vendor_methods[] = {
-    MT_METHOD("vendor_tensor", vendor_tensor,
-              "vendor_tensor(create, shape, strides, dtype, offset, format, count, ptr): a handle, or None."),
-    MT_METHOD("vendor_function", vendor_function,
-              "vendor_function(create, destroy, phase1, phase2, letters, name): what vendor_launch calls. Letters: t "
-              "tensors, i integers and pointers, s bytes, d double, f float."),
+    MT_METHOD(
+        "vendor_function", vendor_function,
+        "vendor_function(create, destroy, create list, destroy list, phase1, phase2, letters, name): what "
+        "vendor_launch calls. Letters: t tensors, l lists of tensors, i integers and pointers, s bytes, d double, "
+        "f float."),
     MT_METHOD("vendor_launch", vendor_launch,
               "vendor_launch(function, arguments, operator, device, stream, whole): both phases. None when all is done "
               "and released, else (where it stopped: 0 making a tensor, 1 phase 1, 2 before phase 2, because workspace "
-              "is wanted or `whole` is false, 3 phase 2, 4 releasing; the code, bytes of workspace, executor, tensors "
-              "that are alive)."),
+              "is wanted or `whole` is false, 3 phase 2, 4 releasing, 5 making a list; the code, bytes of workspace, "
+              "executor, tensors and lists that are alive)."),
     MT_METHOD("vendor_phase2", vendor_phase2, "vendor_phase2(function, workspace, size, executor, stream): the code."),
     MT_METHOD("vendor_destroy", vendor_destroy, "vendor_destroy(function, handles): the first code that is not 0."),
     MT_METHOD("vendor_record", vendor_record, "vendor_record(function, operator, device, stream): remember a launch."),

@@ -28,7 +28,11 @@ def loaded() -> None:
 def packed(t: Any, function: str = "aclnnAdd", parameter: int = 0) -> dict[str, Any]:
     """A tensor as the vendor has it."""
     acl, api, f = ensure_acl(), launch.api(), launch.resolve(function)
-    handle = launch.tensor_handle(api, f, t, f.lifted[parameter])
+    shape, strides, code, offset, form, nbytes, item, address = launch.description(f, t, f.lifted[parameter])
+    rank, count = len(shape), ctypes.c_int64(nbytes // item)
+    steps = None if strides is None else (ctypes.c_int64 * rank)(*strides)
+    dims = (ctypes.c_int64 * rank)(*shape)
+    handle = acl.aclCreateTensor(dims, rank, code, steps, offset, form, ctypes.byref(count), 1, address)
 
     def sizes(read: Any) -> tuple[int, ...]:
         pointer, count = ctypes.c_void_p(), ctypes.c_uint64()
@@ -54,7 +58,7 @@ def packed(t: Any, function: str = "aclnnAdd", parameter: int = 0) -> dict[str, 
             "data": number(acl.aclGetRawTensorAddr, ctypes.c_void_p),
         }
     finally:
-        api.destroy_tensor(handle)
+        acl.aclDestroyTensor(handle)
 
 
 def test_a_view_is_described_by_its_storage() -> None:

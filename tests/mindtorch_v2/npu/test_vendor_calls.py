@@ -29,8 +29,8 @@ def called(kinds: list[Any], letters: bytes, values: list[Any]) -> list[Any]:
         return 7
 
     phase1 = ctypes.CFUNCTYPE(ctypes.c_int32, *kinds, ctypes.c_void_p, ctypes.c_void_p)(body)
-    function = _native.vendor_function(1, 1, address(phase1), 1, letters, "aclnnX")
-    assert _native.vendor_launch(function, values, "x", 0, 0, True) == (1, 7, 4096, 0x5A00, [])
+    function = _native.vendor_function(1, 1, 1, 1, address(phase1), 1, letters, "aclnnX")
+    assert _native.vendor_launch(function, values, "x", 0, 0, True) == (1, 7, 4096, 0x5A00, [], [])
     return seen
 
 
@@ -63,24 +63,6 @@ def test_eight_floats() -> None:
     assert called([F64, F32] * 4, b"df" * 4, values) == values
 
 
-def test_a_tensor_is_described() -> None:
-    seen: list[Any] = []
-
-    def body(dims: Any, n: int, code: int, strides: Any, offset: int, form: int, storage: Any, m: int, ptr: int) -> int:
-        seen.extend([dims[:n], code, strides[:n] if strides else None, offset, form, storage[:m], ptr])
-        return 0x1234
-
-    longs = ctypes.POINTER(I64)
-    function = ctypes.CFUNCTYPE(P, longs, U64, I32, longs, I64, I32, longs, U64, P)(body)
-    assert _native.vendor_tensor(address(function), (2, 3), (1, 2), 9, 5, 2, 100, 0x4000) == 0x1234
-    assert seen == [[2, 3], 9, [1, 2], 5, 2, [100], 0x4000]
-    seen.clear()
-    assert _native.vendor_tensor(address(function), (), None, 0, 0, -1, 1, 0) == 0x1234
-    assert seen == [[], 0, None, 0, -1, [1], None]
-    none = ctypes.CFUNCTYPE(P)(lambda: None)
-    assert _native.vendor_tensor(address(none), (), None, 0, 0, 0, 1, 0) is None
-
-
 def test_every_handle_is_destroyed() -> None:
     seen: list[int] = []
 
@@ -99,21 +81,33 @@ def test_the_second_phase() -> None:
 
 
 class Vendor:
-    """A vendor function of two tensors whose calls are written down; `answers`: codes by call."""
+    """A vendor function of two tensors, or lists of them, whose calls are written down; `answers`: codes by call."""
 
-    def __init__(self, size: int = 0, **answers: int) -> None:
+    def __init__(self, size: int = 0, letters: bytes = b"tti", **answers: int) -> None:
         self.calls: list[Any] = []
+        self.described: list[Any] = []
         self.answers = answers
         made = iter(range(0x100, 0x200))
 
-        def create(*given: Any) -> int | None:
+        def create(
+            dims: Any, n: int, code: int, strides: Any, offset: int, form: int, storage: Any, m: int, ptr: Any
+        ) -> Any:
             handle = next(made)
             self.calls.append(("create", handle))
+            self.described.append([dims[:n], code, strides[:n] if strides else None, offset, form, storage[:m], ptr])
             return None if self.answers.get("create") == handle else handle
 
         def destroy(handle: int) -> int:
             self.calls.append(("destroy", handle))
             return self.answers.get("destroy", 0)
+
+        def create_list(handles: Any, n: int) -> Any:
+            self.calls.append(("list", handles[:n]))
+            return None if self.answers.get("list") else 0x900 + len(self.calls)
+
+        def destroy_list(handle: int) -> int:
+            self.calls.append(("destroy list", handle))
+            return self.answers.get("destroy_list", 0)
 
         def phase1(a: Any, b: Any, k: int, size_at: int, executor_at: int) -> int:
             self.calls.append(("phase1", a, b, k))
@@ -129,10 +123,12 @@ class Vendor:
         self.kept = (
             ctypes.CFUNCTYPE(P, longs, U64, I32, longs, I64, I32, longs, U64, P)(create),
             ctypes.CFUNCTYPE(I32, P)(destroy),
+            ctypes.CFUNCTYPE(P, ctypes.POINTER(P), U64)(create_list),
+            ctypes.CFUNCTYPE(I32, P)(destroy_list),
             ctypes.CFUNCTYPE(I32, P, P, I64, P, P)(phase1),
             ctypes.CFUNCTYPE(I32, P, U64, P, P)(phase2),
         )
-        self.function = _native.vendor_function(*[address(f) for f in self.kept], b"tti", "aclnnX")
+        self.function = _native.vendor_function(*[address(f) for f in self.kept], letters, "aclnnX")
 
     def launch(self, *values: Any, whole: bool = True) -> Any:
         return _native.vendor_launch(self.function, list(values), "x", 3, 77, whole)
@@ -156,12 +152,12 @@ def test_a_launch_is_both_phases_and_is_remembered() -> None:
 @pytest.mark.parametrize(
     ("size", "answers", "whole", "stopped", "made"),
     [
-        (0, {"create": 0x101}, True, (0, 0, 0, 0, [0x100]), MADE),
-        (0, {"phase1": 5}, True, (1, 5, 0, 0x5A00, [0x100, 0x101]), [*MADE, FIRST]),
-        (64, {}, True, (2, 0, 64, 0x5A00, [0x100, 0x101]), [*MADE, FIRST]),
-        (0, {}, False, (2, 0, 0, 0x5A00, [0x100, 0x101]), [*MADE, FIRST]),
-        (0, {"phase2": 6}, True, (3, 6, 0, 0, [0x100, 0x101]), [*MADE, FIRST, SECOND]),
-        (0, {"destroy": 7}, True, (4, 7, 0, 0, []), [*MADE, FIRST, SECOND, *DESTROYED]),
+        (0, {"create": 0x101}, True, (0, 0, 0, 0, [0x100], []), MADE),
+        (0, {"phase1": 5}, True, (1, 5, 0, 0x5A00, [0x100, 0x101], []), [*MADE, FIRST]),
+        (64, {}, True, (2, 0, 64, 0x5A00, [0x100, 0x101], []), [*MADE, FIRST]),
+        (0, {}, False, (2, 0, 0, 0x5A00, [0x100, 0x101], []), [*MADE, FIRST]),
+        (0, {"phase2": 6}, True, (3, 6, 0, 0, [0x100, 0x101], []), [*MADE, FIRST, SECOND]),
+        (0, {"destroy": 7}, True, (4, 7, 0, 0, [], []), [*MADE, FIRST, SECOND, *DESTROYED]),
     ],
 )
 def test_a_launch_that_stops_says_what_is_alive(
@@ -170,6 +166,62 @@ def test_a_launch_that_stops_says_what_is_alive(
     vendor = Vendor(size, **answers)
     assert vendor.launch(TENSOR, TENSOR, 4, whole=whole) == stopped
     assert vendor.calls == made
+
+
+def test_a_tensor_is_described() -> None:
+    vendor = Vendor()
+    assert vendor.launch(TENSOR, ((), None, 0, 0, -1, 7, 4, 0), 4) is None
+    assert vendor.described == [[[2, 3], 9, [1, 2], 5, 2, [100], 0x4000], [[], 0, None, 0, -1, [1], None]]
+
+
+def test_a_list_owns_its_tensors() -> None:
+    vendor = Vendor(letters=b"lti")
+    assert vendor.launch([TENSOR, None, TENSOR], TENSOR, 4) is None
+    assert vendor.calls == [
+        ("create", 0x100),
+        ("create", 0x101),
+        ("list", [0x100, None, 0x101]),
+        ("create", 0x102),
+        ("phase1", 0x903, 0x102, 4),
+        SECOND,
+        ("destroy", 0x102),
+        ("destroy list", 0x903),
+    ]
+    vendor = Vendor(letters=b"lli")
+    assert vendor.launch([], None, 4) is None
+    assert vendor.calls == [("list", []), ("phase1", 0x901, None, 4), SECOND, ("destroy list", 0x901)]
+
+
+@pytest.mark.parametrize(
+    ("size", "answers", "stopped"),
+    [
+        (0, {"create": 0x102}, (0, 0, 0, 0, [0x100, 0x101], [])),
+        (0, {"create": 0x103}, (0, 0, 0, 0, [], [0x904])),
+        (0, {"list": 1}, (5, 0, 0, 0, [0x100, 0x101, 0x102], [])),
+        (0, {"phase1": 5}, (1, 5, 0, 0x5A00, [0x103], [0x904])),
+        (64, {}, (2, 0, 64, 0x5A00, [0x103], [0x904])),
+        (0, {"destroy_list": 8}, (4, 8, 0, 0, [], [])),
+    ],
+)
+def test_a_launch_of_a_list_that_stops_says_what_is_alive(size: int, answers: dict[str, int], stopped: Any) -> None:
+    vendor = Vendor(size, b"lti", **answers)
+    assert vendor.launch([TENSOR] * 3, TENSOR, 4) == stopped
+
+
+def test_a_wrong_list_leaves_nothing_behind() -> None:
+    vendor = Vendor(letters=b"lti")
+    bad: Any
+    for bad in ((TENSOR,), [TENSOR, TENSOR[:-1]], [TENSOR, 5], TENSOR, 7):
+        with pytest.raises(TypeError):
+            vendor.launch(bad, TENSOR, 4)
+    with pytest.raises(TypeError):
+        vendor.launch([TENSOR], TENSOR, "x")
+    assert [kind for kind, *_ in vendor.calls if kind in ("phase1", "phase2")] == []
+    made = [handle for kind, handle in vendor.calls if kind == "create"]
+    owned = [handle for kind, handles in vendor.calls if kind == "list" for handle in handles]
+    gone = [handle for kind, handle in vendor.calls if kind == "destroy"]
+    assert sorted(gone + owned) == made
+    assert [kind for kind, _ in vendor.calls].count("destroy list") == 1 and len(owned) == 1
 
 
 def test_a_wrong_argument_leaves_no_tensor_behind() -> None:
@@ -216,25 +268,24 @@ def test_what_is_refused_before_a_call() -> None:
     make: Any = _native.vendor_function
     for letters in (b"i" * 60, b"d" * 9, b"x", b"\0"):
         with pytest.raises(ValueError):
-            make(1, 1, 1, 1, letters, "f")
+            make(1, 1, 1, 1, 1, 1, letters, "f")
     with pytest.raises(ValueError, match="the address of a function"):
-        make(1, 1, 0, 1, b"", "f")
-    for wrong in ((1, 1, 1, 1, "i", "f"), (1, 1, 1, 1, b"i", b"f"), (1, 1, "x", 1, b"i", "f"), (1,)):
+        make(1, 1, 1, 1, 0, 1, b"", "f")
+    ones = (1, 1, 1, 1)
+    for wrong in ((*ones, 1, 1, "i", "f"), (*ones, 1, 1, b"i", b"f"), (*ones, "x", 1, b"i", "f"), (1,)):
         with pytest.raises(TypeError):
             make(*wrong)
     call: Any = _native.vendor_launch
     bad: Any
     for letters, bad in ((b"i", (1,)), (b"i", [1.5]), (b"d", ["x"]), (b"s", ["x"])):
         with pytest.raises(TypeError):
-            call(make(1, 1, 1, 1, letters, "f"), bad, "x", 0, 0, True)
+            call(make(1, 1, 1, 1, 1, 1, letters, "f"), bad, "x", 0, 0, True)
     with pytest.raises(ValueError, match="an argument for each letter"):
-        call(make(1, 1, 1, 1, b"i", "f"), [], "x", 0, 0, True)
+        call(make(1, 1, 1, 1, 1, 1, b"i", "f"), [], "x", 0, 0, True)
     with pytest.raises(ValueError):
         call(object(), [], "x", 0, 0, True)
-    tensor: Any = _native.vendor_tensor
+    vendor = Vendor()
     with pytest.raises(ValueError, match="a stride for each size"):
-        tensor(1, (2, 3), (1,), 0, 0, 0, 6, 0)
+        vendor.launch(((2, 3), (1,), 0, 0, 0, 24, 4, 0), None, 4)
     with pytest.raises(TypeError, match="at most 64 sizes"):
-        tensor(1, (1,) * 65, None, 0, 0, 0, 1, 0)
-    with pytest.raises(TypeError):
-        tensor(1, [2], None, 0, 0, 0, 1, 0)
+        vendor.launch(((1,) * 65, None, 0, 0, 0, 4, 4, 0), None, 4)

@@ -35,7 +35,6 @@ _COMPLEX64: Final = 16
 _COMPLEX128: Final = 17
 
 # What every launch calls is called by address from the native module: ctypes takes a microsecond for a call.
-_tensor: Final[Any] = _native.vendor_tensor
 _function: Final[Any] = _native.vendor_function
 _both: Final[Any] = _native.vendor_launch
 _phase2: Final[Any] = _native.vendor_phase2
@@ -43,6 +42,7 @@ _destroy: Final[Any] = _native.vendor_destroy
 # Where `vendor_launch` stopped.
 _NO_TENSOR: Final = 0
 _WORKSPACE: Final = 2
+_NO_LIST: Final = 5
 _MOST_DIMS: Final = 64
 # aclFormat: ND, and channels-first formats by rank: NC, NCL, NCHW, NCDHW; other ranks have only ND.
 _ND: Final = 2
@@ -51,7 +51,13 @@ _CHANNELS: Final[list[int]] = [2, 2, 35, 47, 0, 30]
 _LAST: Final[list[int]] = [2, 2, 2, 2, 1, 27]
 
 # How arguments that are no pointers or integers are passed: letters of `vendor_function`.
-_LETTERS: Final[dict[int, bytes]] = {table.TENSOR: b"t", table.F64: b"d", table.F32: b"f", table.STRING: b"s"}
+_LETTERS: Final[dict[int, bytes]] = {
+    table.TENSOR: b"t",
+    table.TENSORS: b"l",
+    table.F64: b"d",
+    table.F32: b"f",
+    table.STRING: b"s",
+}
 
 # How many recurring scalars and arrays are kept.
 _KEEP_HANDLES: Final = 512
@@ -73,7 +79,14 @@ class Function:
         self.phase2: Final[int] = address_of(phase2)
         letters = b"".join([_LETTERS.get(p.kind, b"i") for p in sig.params])
         self.native: Final[Any] = _function(
-            a.create_tensor, a.destroy_by_address, phase1, self.phase2, letters, sig.name
+            a.create_tensor,
+            a.destroy_tensor,
+            a.create_tensors,
+            a.destroy_tensors,
+            phase1,
+            self.phase2,
+            letters,
+            sig.name,
         )
         # While launches are watched: what is called instead of the second phase.
         self.vendor_phase2: Final[Any] = phase2
@@ -98,20 +111,20 @@ class Api:
 
     def __init__(self) -> None:
         acl = ensure_acl()
+        # Addresses: the native module calls these.
         self.create_tensor: Final[int] = address_of(acl.aclCreateTensor)
-        self.destroy_by_address: Final[int] = address_of(acl.aclDestroyTensor)
+        self.destroy_tensor: Final[int] = address_of(acl.aclDestroyTensor)
+        self.create_tensors: Final[int] = address_of(acl.aclCreateTensorList)
+        self.destroy_tensors: Final[int] = address_of(acl.aclDestroyTensorList)
         self.create_scalar: Final[Any] = acl.aclCreateScalar
         self.create_ints: Final[Any] = acl.aclCreateIntArray
         self.create_floats: Final[Any] = acl.aclCreateFloatArray
         self.create_bools: Final[Any] = acl.aclCreateBoolArray
-        self.create_tensors: Final[Any] = acl.aclCreateTensorList
         self.create_scalars: Final[Any] = acl.aclCreateScalarList
-        self.destroy_tensor: Final[Any] = acl.aclDestroyTensor
         self.destroy_scalar: Final[Any] = acl.aclDestroyScalar
         self.destroy_ints: Final[Any] = acl.aclDestroyIntArray
         self.destroy_floats: Final[Any] = acl.aclDestroyFloatArray
         self.destroy_bools: Final[Any] = acl.aclDestroyBoolArray
-        self.destroy_tensors: Final[Any] = acl.aclDestroyTensorList
         self.destroy_scalars: Final[Any] = acl.aclDestroyScalarList
         self.destroy_executor: Final[Any] = acl.aclDestroyAclOpExecutor
         self.view_shape: Final[Any] = acl.aclGetViewShape
@@ -214,6 +227,7 @@ def cached_handles() -> int:
 
 # -- packing --------------------------------------------------------------------------------------------------------
 _ONE: Final = (1,)
+_NO_HANDLES: Final[list[int]] = []
 
 
 def description(f: Function, t: TensorBase, lifted: bool) -> Any:
@@ -235,12 +249,6 @@ def description(f: Function, t: TensorBase, lifted: bool) -> Any:
         form = formats[n]
     item = int(dt.itemsize)
     return shape, strides, ACL_DTYPE[dt.code], int(t._offset), form, storage.nbytes, item, storage.address
-
-
-def tensor_handle(a: Api, f: Function, t: TensorBase, lifted: bool) -> Any:
-    """An aclTensor for a list; None when the vendor cannot make one."""
-    shape, strides, code, offset, form, nbytes, item, address = description(f, t, lifted)
-    return _tensor(a.create_tensor, shape, strides, code, offset, form, nbytes // item, address)
 
 
 def scalar_dtype(value: Any, p: Param) -> int:
@@ -288,10 +296,11 @@ class Packed:
         self.f: Final = f
         self.op: Final = op
         self.args: Final[list[Any]] = [None] * count
-        # Handles of tensors that no list owns yet, or that were alive where the launch stopped.
-        self.tensors: list[Any] = []
-        # Destroy functions and handles of everything else, in turn.
-        self.others: Final[list[Any]] = []
+        # Handles of tensors and lists that were alive where the launch stopped.
+        self.tensors: list[int] = _NO_HANDLES
+        self.lists: list[int] = _NO_HANDLES
+        # Destroy functions and handles of everything else, in turn; made when something is kept.
+        self.others: list[Any] | None = None
 
     def made(self, handle: Any, maker: str) -> Any:
         """A new handle, or the error of a vendor that made none."""
@@ -357,20 +366,13 @@ class Packed:
             self.keep(a.destroy_bools, h)
         return h
 
-    def tensor_list(self, a: Api, values: Any, i: int) -> Any:
-        """A list owns its elements: until it exists they are ours."""
-        n = len(values)
-        before = len(self.tensors)
+    def tensor_list(self, values: Any, i: int) -> list[Any]:
+        """Descriptions of the tensors of a list; None for a place that is left out."""
         lifted = self.f.lifted[i]
+        found: list[Any] = []
         for t in values:
-            if t is not None:
-                t = self.made(tensor_handle(a, self.f, self.checked(t, i), lifted), "aclCreateTensor")
-            self.tensors.append(t)
-        mine = self.tensors[before:]
-        h = self.made(a.create_tensors((ctypes.c_void_p * n)(*mine), n), "aclCreateTensorList")
-        del self.tensors[before:]
-        self.keep(a.destroy_tensors, h)
-        return h
+            found.append(None if t is None else description(self.f, self.checked(t, i), lifted))
+        return found
 
     def scalar_list(self, a: Api, values: Any, p: Param) -> Any:
         n = len(values)
@@ -387,8 +389,12 @@ class Packed:
         return h
 
     def keep(self, destroy: Any, handle: Any) -> None:
-        self.others.append(destroy)
-        self.others.append(handle)
+        others = self.others
+        if others is None:
+            others = []
+            self.others = others
+        others.append(destroy)
+        others.append(handle)
 
     def pack(self, a: Api, values: list[Any]) -> None:
         args = self.args
@@ -412,7 +418,7 @@ class Packed:
                 elif kind == table.INTS:
                     args[i] = self.ints(a, v)
                 elif kind == table.TENSORS:
-                    args[i] = self.tensor_list(a, v, int(i))
+                    args[i] = self.tensor_list(v, int(i))
                 elif kind == table.SCALARS:
                     args[i] = self.scalar_list(a, v, self.f.sig.params[i])
                 else:
@@ -423,11 +429,15 @@ class Packed:
         """Destroy everything; the first code that is not 0."""
         worst = 0
         if self.tensors:
-            worst = _destroy(a.destroy_by_address, self.tensors)
-        if self.others:
+            worst = _destroy(a.destroy_tensor, self.tensors)
+        if self.lists:
+            code: int = _destroy(a.destroy_tensors, self.lists)
+            worst = worst or code
+        others = self.others
+        if others is not None:
             j = 0
-            while j < len(self.others):
-                code: int = self.others[j](self.others[j + 1])
+            while j < len(others):
+                code = others[j](others[j + 1])
                 if code != 0 and worst == 0:
                     worst = code
                 j += 2
@@ -484,9 +494,11 @@ def _launch(f: Function, values: list[Any], op: str, shapes: bool) -> list[tuple
         stopped: Any = _both(f.native, packed.args, op, index, stream, not shapes and f.watched is None)
         if stopped is not None:
             stage: int
-            stage, code, size, executor, packed.tensors = stopped
+            stage, code, size, executor, packed.tensors, packed.lists = stopped
             if stage == _NO_TENSOR:
                 raise creation_failed("aclCreateTensor", f.name, op)
+            if stage == _NO_LIST:
+                raise creation_failed("aclCreateTensorList", f.name, op)
             if stage == _WORKSPACE:
                 if size == 0:
                     code = f.second(0, 0, executor, stream)
@@ -498,7 +510,7 @@ def _launch(f: Function, values: list[Any], op: str, shapes: bool) -> list[tuple
             if code != 0:
                 text = errors.vendor_text()
     finally:
-        if packed.tensors or packed.others:
+        if packed.tensors or packed.lists or packed.others is not None:
             worst = packed.release(a)
     if code != 0:
         raise launch_failed(f, values, op, index, code, text)

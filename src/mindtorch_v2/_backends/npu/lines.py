@@ -34,6 +34,7 @@ Instead of a text the right side may be
                         records gradients; with it fn(*args) gives (result, tensors that back needs) and
                         back(grad, needs, args, kept) the gradients of the arguments; saves=("x",): the tensors among
                         args that it reads, if not all of them (`_backends/recorded.py`)
+    listed(call, what)  for an operator over lists (`lists.py`)
 and `missing("op", "reason")` says that NPUs have no such operator. In `parts` and `into`, call other rows as methods,
 or a vendor function with `call("aclnnX", "op", value, value, ...)`.
 
@@ -56,6 +57,7 @@ from ..common.kernels import IntoKernel, derived
 from ..recorded import Whole, recorder
 from . import launch, quirks, table
 from .kernels import EXPRESSION, LITERAL, RESULT, ByArgument, ByFunction, Call, Expression, Line, Missing
+from .lists import ListCall, ListKernel
 
 HELPERS: dict[str, Callable[..., Any]] = {}
 _TOKEN = re.compile(r'\s*("[^"]*"|[A-Za-z_]\w*|-?\d+\.\d*(?:e-?\d+)?|-?\d+|[(),])')
@@ -276,7 +278,7 @@ class Chosen:
         return ByArgument(position, {value: bound(k, op) for value, k in self.kernels.items()})
 
 
-def bound(kernel: Kernel | Unbound | Chosen | UnboundWhole | str, op: Op) -> Kernel:
+def bound(kernel: Kernel | Unbound | Chosen | UnboundWhole | UnboundLists | str, op: Op) -> Kernel:
     if isinstance(kernel, str):
         return line(kernel).bind(op)
     return kernel if isinstance(kernel, Kernel) else kernel.bind(op)
@@ -298,7 +300,7 @@ def line(
     return Unbound(text, numbers, cast, expand, starts, empty, inplace, otherwise, absent)
 
 
-def npu(name: str, kernel: str | Kernel | Unbound | Chosen | UnboundWhole, **options: Any) -> None:
+def npu(name: str, kernel: str | Kernel | Unbound | Chosen | UnboundWhole | UnboundLists, **options: Any) -> None:
     """Serve operator `name` on NPUs; the options are those of `line`."""
     op = registry.get(name)
     if isinstance(kernel, str):
@@ -387,6 +389,23 @@ def fused(
     return UnboundWhole(functions, fits, fn, back, saves)
 
 
+class UnboundLists:
+    """`listed(...)` before its row is known."""
+
+    def __init__(self, call: ListCall, what: int) -> None:
+        self.call, self.what = call, what
+
+    def bind(self, op: Op) -> Kernel:
+        if op.composite is None:
+            raise ValueError(f"line of '{op.name}': only composites are served whole")
+        return ListKernel(self.call, self.what, op.composite)
+
+
+def listed(call: ListCall, what: int) -> UnboundLists:
+    """A call over lists as the kernel of a row; `what` it makes of them is one of `lists`' constants."""
+    return UnboundLists(call, what)
+
+
 def choose(name: str | Callable[..., Any], kernels: Mapping[Any, Kernel | Unbound | str]) -> Chosen:
     """By the value of the argument `name`, or by what a function of all arguments answers."""
     return Chosen(name, kernels)
@@ -420,8 +439,10 @@ def state(op: Op) -> str:
     return state(op.functional) and "derived" if op.functional is not None else "derived"
 
 
-def served_fused(kernel: Kernel | None) -> Fused | None:
+def served_fused(kernel: Kernel | None) -> Fused | ListKernel | None:
     """What serves a composite at once, if that is how this kernel works."""
+    if isinstance(kernel, ListKernel):
+        return kernel
     return kernel.fn if isinstance(kernel, FnKernel) and isinstance(kernel.fn, Fused) else None
 
 
