@@ -125,14 +125,17 @@ void unpack(const Function& f, const Parameter& p, const Raw& raw, Value& v) {
             v.ints.assign(array->values.begin(), array->values.end());
             break;
         }
-        case Role::tensors:
+        case Role::tensors: {
             v.handle = const_cast<void*>(raw.pointer);
-            for (void* item : object<List>(p.role, raw.pointer, f, p.name)->handles) {
+            auto list = object<List>(p.role, raw.pointer, f, p.name);
+            v.tensors.reserve(list->handles.size());
+            for (void* item : list->handles) {
                 // An empty place in a list (an index left out) is a tensor without dtype.
                 v.tensors.push_back(item == nullptr ? Tensor() : *object<Tensor>(Role::tensor, item, f, p.name));
                 unblock(v.tensors.back());
             }
             break;
+        }
         case Role::scalars:
             for (void* item : object<List>(p.role, raw.pointer, f, p.name)->handles)
                 v.scalars.push_back(*object<Scalar>(Role::scalar, item, f, p.name));
@@ -259,9 +262,8 @@ std::vector<int64_t> places(const Tensor& t) {
     return out;
 }
 
+// Of two tensors whose ranges meet, whether they have an element in common.
 bool overlap(const Tensor& a, const Tensor& b) {
-    Range x = a.range(false), y = b.range(false);
-    if (x.bytes == 0 || y.bytes == 0 || x.begin >= y.begin + y.bytes || y.begin >= x.begin + x.bytes) return false;
     if (a.contiguous() && b.contiguous()) return true;
     constexpr int64_t small = 4096;  // interleaved views are told apart element by element while that is cheap
     if (a.numel() > small || b.numel() > small || a.data != b.data || size_of(a.dtype) != size_of(b.dtype)) return false;
@@ -270,21 +272,35 @@ bool overlap(const Tensor& a, const Tensor& b) {
     return std::any_of(q.begin(), q.end(), [&](int64_t i) { return seen.count(i) != 0; });
 }
 
+struct Placed {
+    const Parameter* parameter;
+    const Tensor* tensor;
+    Range range;
+};
+
+// A call over lists has hundreds of pairs: their ranges are worked out once, and most pairs are apart.
 void check_aliasing(const Call& call) {
-    std::vector<std::pair<const Parameter*, const Tensor*>> all;
+    std::vector<Placed> all;
     all.reserve(call.values.size());
-    each_tensor(call, [&](const Parameter& p, const Tensor& t) { all.emplace_back(&p, &t); });
-    for (size_t i = 0; i < all.size(); ++i)
-        for (size_t j = 0; j < all.size(); ++j) {
-            if (i == j || !all[i].first->output || all[i].first->in_place) continue;
-            if (j < i && all[j].first->output) continue;
-            if (all[i].first->reuses >= 0 && all[j].first == call.function->parameters + all[i].first->reuses &&
-                all[i].second->data == all[j].second->data && all[i].second->offset == all[j].second->offset)
+    each_tensor(call, [&](const Parameter& p, const Tensor& t) {
+        Range range = t.range(false);
+        if (range.bytes != 0) all.push_back({&p, &t, range});
+    });
+    for (const Placed& out : all) {
+        if (!out.parameter->output || out.parameter->in_place) continue;
+        for (const Placed& other : all) {
+            if (out.range.begin >= other.range.begin + other.range.bytes ||
+                other.range.begin >= out.range.begin + out.range.bytes || &out == &other)
                 continue;
-            if (overlap(*all[i].second, *all[j].second))
-                violation("alias", "%s: output %s shares memory with %s", call.function->name, all[i].first->name,
-                          all[j].first->name);
+            if (&other < &out && other.parameter->output) continue;
+            if (out.parameter->reuses >= 0 && other.parameter == call.function->parameters + out.parameter->reuses &&
+                out.tensor->data == other.tensor->data && out.tensor->offset == other.tensor->offset)
+                continue;
+            if (overlap(*out.tensor, *other.tensor))
+                violation("alias", "%s: output %s shares memory with %s", call.function->name, out.parameter->name,
+                          other.parameter->name);
         }
+    }
 }
 
 int check_launch(const Executor& e, void* workspace, uint64_t size) {
