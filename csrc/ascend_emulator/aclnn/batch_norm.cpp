@@ -17,12 +17,12 @@ struct Channels {
     size_t of(size_t i) const { return i / size_t(places) % size_t(channels); }
 };
 
-// Documents ask for the format that belongs to the rank; ND is for 6 dimensions and more. BatchNorm looks at it only
-// where there are 5 dimensions.
-void plan_format(const Plan& p, const char* name, bool lenient = false) {
+// Documents ask for the format that belongs to the rank, and list ND among the formats; the operators look at it only where
+// there are 5 dimensions and more.
+void plan_format(const Plan& p, const char* name) {
     const Tensor& t = p.tensor(name);
     bool plain = t.format == ACL_FORMAT_ND;
-    if (lenient && plain && t.rank() < 5) return;
+    if (plain && t.rank() < 5) return;
     p.require(plain == (t.rank() > 5), "%s has %d dimensions and format %s", name, t.rank(),
               plain ? "ND; NC, NCL, NCHW or NCDHW is needed" : "that is not ND");
 }
@@ -72,7 +72,7 @@ std::vector<double> unbiased(std::vector<double> variance, double count) {
 // -- BatchNorm -------------------------------------------------------------------------------------------------------
 void plan_batch_norm(Plan& p) {
     const Tensor& input = p.tensor("input");
-    plan_format(p, "input", true);
+    plan_format(p, "input");
     Channels c(input);
     plan_vectors(p, c.channels, {"weight", "bias", "runningMean", "runningVar"});
     p.same_shape("input", "output");

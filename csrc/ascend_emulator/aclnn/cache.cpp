@@ -1,11 +1,13 @@
 // Caches of keys and values in pages, written and read by slots; rotary embeddings by position; steps of decoding.
 //
 // The facts give shapes and dtypes only. A slot is page * size of a page + place in the page; a negative slot is left out.
-// Pages are (pages, places, ...), cacheMode "Norm"; private layouts are refused.
+// Pages are (pages, places, heads, size), cacheMode "Norm", or "PA_NZ": (pages, columns / width, places, width), where a
+// column is an element of all heads of a token.
 #include <cmath>
 
 #include "moving.h"
 #include "norm.h"
+#include "optional.h"
 #include "quantize.h"
 
 using namespace emu;
@@ -23,34 +25,47 @@ void by_bits(const Tensor& t, F f) {
     by_category(category(t.dtype), f);
 }
 
+bool in_blocks(const Call& c, const char* name) { return given(c, name) && c.string(name) == "PA_NZ"; }
+
 void plan_mode(const Plan& p, const char* name) {
     if (!p.has(name)) return;
     const std::string& mode = p.string(name);
-    p.require(mode.empty() || mode == "Norm", "%s is \"%s\"; the emulator computes Norm", name, mode.c_str());
+    p.require(mode.empty() || mode == "Norm" || mode == "PA_NZ", "%s is \"%s\", expected Norm or PA_NZ", name, mode.c_str());
 }
 
+// Where the parts of a token stand in a cache: runs of `width` elements, `step` apart.
+struct Pages {
+    int64_t many, places, row, width;
+
+    Pages(const Dims& c, bool blocks) : many(c[0]), places(blocks ? c[2] : c[1]), row(blocks ? c[1] * c[3] : c[2] * c[3]), width(blocks ? c[3] : row) {}
+    int64_t at(int64_t slot, int64_t column) const {
+        return slot / places * places * row + (column / width * places + slot % places) * width + column % width;
+    }
+};
+
 // -- tokens (.., heads, size) into pages -------------------------------------------------------------------------------
-void plan_scatter(const Plan& p, const char* from, const char* to) {
+void plan_scatter(const Plan& p, const char* from, const char* to, bool blocks) {
     const Dims &x = p.tensor(from).dims, &c = p.tensor(to).dims;
-    p.require(x.n == 3 && c.n == 4 && c[2] == x[1] && c[3] == x[2], "%s has shape %s, %s %s", from, text(x).c_str(), to,
-              text(c).c_str());
+    bool fits = x.n == 3 && c.n == 4 && (blocks ? c[1] * c[3] == x[1] * x[2] : c[2] == x[1] && c[3] == x[2]);
+    p.require(fits, "%s has shape %s, %s %s", from, text(x).c_str(), to, text(c).c_str());
     p.shape("slotMapping", {x[0]});
     p.same_dtype(from, to);
     for (const char* name : {"compressLensOptional", "compressSeqOffsetOptional", "seqLensOptional"})
-        p.require(!p.has(name), "%s: compressed caches are not computed by the emulator", name);
+        p.require(!given(p, name), "%s: compressed caches are not computed by the emulator", name);
 }
 
-void scatter(const Run& r, const char* from, const char* to) {
+void scatter(const Run& r, const char* from, const char* to, bool blocks) {
     const Tensor &x = r.tensor(from), &cache = r.tensor(to);
     auto slots = r.read<int64_t>(r.tensor("slotMapping"));
-    int64_t row = x.dims[1] * x.dims[2], many = cache.dims[0] * cache.dims[1];
+    Pages pages(cache.dims, blocks);
     by_bits(x, [&](auto zero) {
         using T = decltype(zero);
         auto values = r.read<T>(x), held = r.read<T>(cache);
         for (size_t i = 0; i < slots.size(); ++i) {
             if (slots[i] < 0) continue;
-            int64_t at = checked_index(slots[i], many, "slotMapping");
-            std::copy_n(values.begin() + int64_t(i) * row, row, held.begin() + at * row);
+            int64_t slot = checked_index(slots[i], pages.many * pages.places, "slotMapping");
+            for (int64_t c = 0; c < pages.row; c += pages.width)
+                std::copy_n(values.begin() + int64_t(i) * pages.row + c, pages.width, held.begin() + pages.at(slot, c));
         }
         r.write(cache, held);
     });
@@ -65,8 +80,8 @@ void plan_gather(Plan& p) {
               wide(lengths), wide(t[0]));
     for (auto [cache, out] : {std::pair{"keyCache", "keyRef"}, {"valueCache", "valueRef"}}) {
         const Dims &c = p.tensor(cache).dims, &x = p.tensor(out).dims;
-        p.require(x.n == 3 && x[1] == c[2] && x[2] == c[3], "%s has shape %s, %s %s", cache, text(c).c_str(), out,
-                  text(x).c_str());
+        bool fits = x.n >= 2 && (in_blocks(p, "cacheMode") ? x.product() == x[0] * c[1] * c[3] : x.n == 3 && x[1] == c[2] && x[2] == c[3]);
+        p.require(fits, "%s has shape %s, %s %s", cache, text(c).c_str(), out, text(x).c_str());
     }
     if (p.has("seqOffsetOptional")) p.shape("seqOffsetOptional", {t[0]});
 }
@@ -82,7 +97,8 @@ void run_gather(Run& r) {
     if (r.has("seqOffsetOptional")) offsets = r.read<int64_t>(r.tensor("seqOffsetOptional"));
     for (auto [from, to] : {std::pair{"keyCache", "keyRef"}, {"valueCache", "valueRef"}}) {
         const Tensor &cache = r.tensor(from), &out = r.tensor(to);
-        int64_t block = cache.dims[1], row = cache.dims[2] * cache.dims[3], at = 0;
+        Pages pages(cache.dims, in_blocks(r, "cacheMode"));
+        int64_t block = pages.places, at = 0;
         by_bits(cache, [&](auto zero) {
             using T = decltype(zero);
             auto held = r.read<T>(cache), y = r.read<T>(out);
@@ -92,7 +108,8 @@ void run_gather(Run& r) {
                     int64_t page = table[size_t(int64_t(b) * t[1] + checked_index(place / block, t[1], "a page of a sequence"))];
                     page = checked_index(page, cache.dims[0], "blockTables");
                     if (at >= out.dims[0]) fault("%s has %lld rows, the sequences have more", to, wide(out.dims[0]));
-                    std::copy_n(held.begin() + (page * block + place % block) * row, row, y.begin() + at * row);
+                    for (int64_t c = 0; c < pages.row; c += pages.width)
+                        std::copy_n(held.begin() + pages.at(page * block + place % block, c), pages.width, y.begin() + at * pages.row + c);
                 }
             r.write(out, y);
         });
@@ -416,15 +433,19 @@ ACLNN(aclnnScatterPaKvCache,
           p.require(mode == "None" || mode.empty(), "scatterModeOptional is \"%s\"; the emulator computes None", mode.c_str());
           for (const char* name : {"stridesOptional", "offsetsOptional"})
               for (int64_t v : p.ints(name)) p.require(v == (name[0] == 's' ? 1 : 0), "%s is not computed by the emulator", name);
-          plan_scatter(p, "key", "keyCacheRef");
-          plan_scatter(p, "value", "valueCacheRef");
+          plan_scatter(p, "key", "keyCacheRef", in_blocks(p, "cacheModeOptional"));
+          plan_scatter(p, "value", "valueCacheRef", in_blocks(p, "cacheModeOptional"));
       },
       RUN {
-          scatter(r, "key", "keyCacheRef");
-          scatter(r, "value", "valueCacheRef");
+          scatter(r, "key", "keyCacheRef", in_blocks(r, "cacheModeOptional"));
+          scatter(r, "value", "valueCacheRef", in_blocks(r, "cacheModeOptional"));
       })
-ACLNN(aclnnScatterPaCache, PLAN { plan_mode(p, "cacheMode"); plan_scatter(p, "key", "keyCacheRef"); },
-      RUN { scatter(r, "key", "keyCacheRef"); })
+ACLNN(aclnnScatterPaCache,
+      PLAN {
+          plan_mode(p, "cacheMode");
+          plan_scatter(p, "key", "keyCacheRef", in_blocks(p, "cacheMode"));
+      },
+      RUN { scatter(r, "key", "keyCacheRef", in_blocks(r, "cacheMode")); })
 ACLNN(aclnnGatherPaKvCache, plan_gather, run_gather)
 ACLNN(aclnnInplaceQuantScatter, plan_quant_scatter, run_quant_scatter)
 ACLNN(aclnnInplaceQuantScatterV2,

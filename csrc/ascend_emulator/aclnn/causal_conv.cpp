@@ -99,8 +99,67 @@ void run_causal(Run& r) {
     r.write(r.tensor(states_name(r)), states);
 }
 
+// -- whole sequences without states, (tokens, samples, channels) ------------------------------------------------------------
+// What a mask of (samples, tokens) leaves out is 0 in the result. The facts have ranks only; the order of the dimensions is
+// that of the function's public description.
+struct Masked {
+    Dims d;
+    int64_t kernel;
+    Values w, mask;
+
+    explicit Masked(const Run& r) : d(r.tensor("x").dims), kernel(r.tensor("weight").dims[0]), w(r.read<double>(r.tensor("weight"))) {
+        if (r.has("maskOptional")) mask = r.read<double>(r.tensor("maskOptional"));
+    }
+    bool kept(int64_t token, int64_t sample) const { return mask.empty() || mask[size_t(sample * d[0] + token)] != 0; }
+    size_t at(int64_t token, int64_t sample, int64_t channel) const { return size_t((token * d[1] + sample) * d[2] + channel); }
+
+    // f(place in y, place in x, place in the weights) for every product of the convolution.
+    template <class F>
+    void each(F f) const {
+        for (int64_t t = 0; t < d[0]; ++t)
+            for (int64_t b = 0; b < d[1]; ++b)
+                for (int64_t k = 0; kept(t, b) && k < kernel; ++k)
+                    for (int64_t c = 0, from = t - kernel + 1 + k; from >= 0 && c < d[2]; ++c) f(at(t, b, c), at(from, b, c), size_t(k * d[2] + c));
+    }
+};
+
+void plan_masked(Plan& p) {
+    const Dims &d = p.tensor("x").dims, &w = p.tensor("weight").dims;
+    p.require(w[0] >= 1 && w[1] == d[2], "weight has shape %s, x %s", text(w).c_str(), text(d).c_str());
+    if (p.has("maskOptional")) p.shape("maskOptional", {d[1], d[0]});
+}
+
 }  // namespace
 
+ACLNN(aclnnMaskedCausalConv1d,
+      PLAN {
+          plan_masked(p);
+          p.same_shape("x", "out");
+      },
+      RUN {
+          Masked m(r);
+          auto x = r.read<double>(r.tensor("x"));
+          Values y(x.size(), 0);
+          m.each([&](size_t to, size_t from, size_t w) { y[to] += x[from] * m.w[w]; });
+          r.write(r.tensor("out"), y);
+      })
+ACLNN(aclnnMaskedCausalConv1dBackward,
+      PLAN {
+          plan_masked(p);
+          for (const char* name : {"gradY", "gradXOut"}) p.same_shape("x", name);
+          p.same_shape("weight", "gradWeightOut");
+      },
+      RUN {
+          Masked m(r);
+          auto x = r.read<double>(r.tensor("x")), g = r.read<double>(r.tensor("gradY"));
+          Values of_x(x.size(), 0), of_w(m.w.size(), 0);
+          m.each([&](size_t to, size_t from, size_t w) {
+              of_x[from] += g[to] * m.w[w];
+              of_w[w] += g[to] * x[from];
+          });
+          r.write(r.tensor("gradXOut"), of_x);
+          r.write(r.tensor("gradWeightOut"), of_w);
+      })
 ACLNN(aclnnCausalConv1dFn, plan_causal, run_causal)
 ACLNN(aclnnCausalConv1dUpdate, plan_causal, run_causal)
 ACLNN(aclnnFusedCausalConv1d, plan_causal, run_causal)

@@ -211,6 +211,96 @@ void run_plain(Run& r) {
     r.write(r.tensor("out"), greatest(w, r.read<double>(r.tensor("self"))).values);
 }
 
+// -- MaxPool3D: as the operator of graphs that has its name --------------------------------------------------------------
+// The facts have the parameters alone. Sizes and steps have one element, three, or one for each dimension of the layout,
+// which is NDHWC where nothing is said; "SAME" keeps ceil(n / stride), "VALID" uses whole windows, "CALCULATED" takes pads.
+struct Axis {
+    int64_t in, out, kernel, stride, dilation, before;
+};
+
+bool channels_first(const Call& c) { return c.has("dataFormatOptional") && c.string("dataFormatOptional") == "NCDHW"; }
+
+int64_t of_axis(const Plan& p, const char* name, int axis, int64_t otherwise) {
+    const auto& given = p.ints(name);
+    if (given.empty()) return otherwise;
+    p.require(given.size() == 1 || given.size() == 3 || given.size() == 5, "%s has %zu elements, expected 1, 3 or 5", name, given.size());
+    int64_t value = given[given.size() == 1 ? 0 : size_t(axis) + (given.size() == 3 ? 0 : channels_first(p) ? 2 : 1)];
+    p.require(value > 0, "%s holds %lld", name, static_cast<long long>(value));
+    return value;
+}
+
+Axis axis_of(const Plan& p, int axis) {
+    const std::string& padding = p.string("padding");
+    Axis a{p.tensor("x").dims[axis + (channels_first(p) ? 2 : 1)], 0, of_axis(p, "ksize", axis, 1), of_axis(p, "strides", axis, 1), of_axis(p, "dilationOptional", axis, 1), 0};
+    int64_t reach = (a.kernel - 1) * a.dilation + 1, all = 0;
+    if (padding == "SAME") {
+        a.out = (a.in + a.stride - 1) / a.stride;
+        all = std::max<int64_t>((a.out - 1) * a.stride + reach - a.in, 0);
+        a.before = all / 2;
+        return a;
+    }
+    const auto& pads = p.ints("padsOptional");
+    if (padding == "CALCULATED" && !pads.empty()) {
+        p.require(pads.size() == 6, "padsOptional has %zu elements, expected 6", pads.size());
+        a.before = pads[size_t(axis) * 2], all = a.before + pads[size_t(axis) * 2 + 1];
+        p.require(a.before >= 0 && all >= a.before, "padsOptional holds negative numbers");
+    }
+    int64_t room = a.in + all - reach;
+    a.out = room < 0 ? 0 : (room + (p.integer("ceilMode") != 0 ? a.stride - 1 : 0)) / a.stride + 1;
+    if (a.out > 1 && (a.out - 1) * a.stride >= a.in + a.before) --a.out;  // no window lies in the pads behind
+    return a;
+}
+
+std::array<Axis, 3> axes_of(const Plan& p) { return {axis_of(p, 0), axis_of(p, 1), axis_of(p, 2)}; }
+
+void plan_graph_pool(Plan& p) {
+    const Dims& d = p.tensor("x").dims;
+    const std::string layout = p.has("dataFormatOptional") && !p.string("dataFormatOptional").empty() ? p.string("dataFormatOptional") : "NDHWC";
+    const std::string& padding = p.string("padding");
+    p.require(layout == "NDHWC" || layout == "NCDHW", "dataFormatOptional is \"%s\", expected NDHWC or NCDHW", layout.c_str());
+    p.require(padding == "SAME" || padding == "VALID" || padding == "CALCULATED", "padding is \"%s\", expected SAME, VALID or CALCULATED", padding.c_str());
+    p.require(d.n == 5, "x has %d dimensions, expected 5", d.n);
+    auto axes = axes_of(p);
+    Dims want = d;
+    for (int i = 0; i < 3; ++i) want[i + (channels_first(p) ? 2 : 1)] = axes[size_t(i)].out;
+    p.shape("out", want);
+    p.same_dtype("x", "out");
+}
+
+void run_graph_pool(Run& r) {
+    Plan again;  // the sizes are worked out as in phase 1
+    static_cast<Call&>(again) = r;
+    auto axes = axes_of(again);
+    const Dims& d = r.tensor("x").dims;
+    bool first = channels_first(r);
+    int64_t channels = d[first ? 1 : 4];
+    auto x = r.read<double>(r.tensor("x"));
+    std::vector<double> y(size_t(r.tensor("out").numel()), -INFINITY);
+    auto place = [&](int64_t n, int64_t c, const int64_t* at, bool out) {
+        int64_t index = first ? n * channels + c : n;
+        for (int i = 0; i < 3; ++i) index = index * (out ? axes[size_t(i)].out : axes[size_t(i)].in) + at[i];
+        return size_t(first ? index : index * channels + c);
+    };
+    int64_t windows = axes[0].out * axes[1].out * axes[2].out, taps = axes[0].kernel * axes[1].kernel * axes[2].kernel;
+    for (int64_t i = 0; i < windows * taps; ++i) {
+        int64_t window = i / taps, tap = i % taps, to[3], from[3];
+        bool inside = true;
+        for (int k = 2; k >= 0; --k) {
+            const Axis& a = axes[size_t(k)];
+            to[k] = window % a.out, window /= a.out;
+            from[k] = to[k] * a.stride - a.before + tap % a.kernel * a.dilation, tap /= a.kernel;
+            inside = inside && from[k] >= 0 && from[k] < a.in;
+        }
+        for (int64_t n = 0; inside && n < d[0]; ++n)
+            for (int64_t c = 0; c < channels; ++c) {
+                double v = x[place(n, c, from, false)];
+                double& best = y[place(n, c, to, true)];
+                if (v > best || v != v) best = v;
+            }
+    }
+    r.write(r.tensor("out"), y);
+}
+
 // -- MaxUnpool -------------------------------------------------------------------------------------------------------
 template <int spatial>
 Dims unpooled(const Plan& p) {
@@ -292,6 +382,7 @@ ACLNN(aclnnAdaptiveMaxPool3dBackward, plan_adaptive_backward<3>, run_adaptive_ba
 ACLNN(aclnnMaxPool2dWithMask, plan_masked, run_masked)
 ACLNN(aclnnMaxPool2dWithMaskBackward, plan_masked_backward, run_masked_backward)
 ACLNN(aclnnMaxPool, plan_plain, run_plain)
+ACLNN(aclnnMaxPool3D, plan_graph_pool, run_graph_pool)
 ACLNN(aclnnMaxUnpool2d, PLAN { plan_unpool<2>(p, "out"); }, RUN { run_unpool<2>(r, "out"); })
 ACLNN(aclnnMaxUnpool3d, PLAN { plan_unpool<3>(p, "outRef"); }, RUN { run_unpool<3>(r, "outRef"); })
 ACLNN(aclnnMaxUnpool2dBackward, plan_unpool_backward<2>, run_unpool_backward<2>)

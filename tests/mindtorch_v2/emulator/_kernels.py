@@ -439,13 +439,15 @@ _TRIED: set[str] = set()
 
 def call(name: str, **values: Any) -> Any:
     """The outputs in parameter order; one output alone is not in a list. What a function accepts the first time is
-    tried again with the mistakes that its facts name."""
+    tried again with the mistakes that its facts name, and with the liberties that they give."""
     outputs = Call().run(name, values)
     if name not in _TRIED:
         _TRIED.add(name)
+        from ._liberties import try_liberties
         from ._mistakes import try_mistakes
 
         try_mistakes(name, values)
+        try_liberties(name, values)
     return outputs[0] if len(outputs) == 1 else outputs
 
 

@@ -165,3 +165,27 @@ def test_advance_step() -> None:
     for g, w in zip(got, want):
         np.testing.assert_array_equal(g, w)
     assert len(got) == 4
+
+
+def test_pages_in_blocks() -> None:
+    """PA_NZ: an element of a token's heads stands in its run of columns, the places of a page beside each other."""
+    key, value = make(4, 2, 8), make(4, 4, 8)
+    k_cache, v_cache = make(3, 1, 5, 16), make(3, 2, 5, 16)
+
+    def blocks(cache: np.ndarray, x: np.ndarray) -> np.ndarray:
+        out = cache.copy()
+        for slot, row in zip(SLOTS, x):
+            if slot >= 0:
+                out[slot // 5, :, slot % 5] = row.reshape(-1, 16)
+        return out
+
+    got = call("aclnnScatterPaKvCache", key=key, keyCacheRef=k_cache, slotMapping=SLOTS, value=value,
+               valueCacheRef=v_cache, cacheModeOptional="PA_NZ")  # fmt: skip
+    np.testing.assert_array_equal(got[0], blocks(k_cache, key))
+    np.testing.assert_array_equal(got[1], blocks(v_cache, value))
+    got = call("aclnnGatherPaKvCache", keyCache=k_cache, valueCache=v_cache, blockTables=TABLE, seqLens=LENGTHS,
+               keyRef=np.zeros((10, 16), H), valueRef=np.zeros((10, 32), H), cacheMode="PA_NZ",
+               isSeqLensCumsum=False)  # fmt: skip
+    for cache, out in ((k_cache, got[0]), (v_cache, got[1])):
+        rows = [cache[TABLE[b, i // 5], :, i % 5].reshape(-1) for b in range(2) for i in range(LENGTHS[b])]
+        np.testing.assert_array_equal(out, np.stack(rows))

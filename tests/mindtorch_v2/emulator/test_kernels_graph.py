@@ -123,3 +123,32 @@ def test_some_dtypes_broadcast_over_few_axes() -> None:
             assert (call("aclnnAdd", **values) == 2).all()
     flat = np.ones((2,) * 8, np.float64)
     assert (call("aclnnAdd", self=flat, other=flat, alpha=1, out=Out((2,) * 8, "float64")) == 2).all()
+
+
+@pytest.mark.oracle
+@pytest.mark.parametrize("layout", ["NDHWC", "NCDHW", None])
+def test_max_pool_3d(oracle: Any, layout: str | None) -> None:
+    x = sample("float32", (-2, 2), (2, 3, 5, 6, 7), 3)
+    first = layout == "NCDHW"
+
+    def turned(t: Any) -> Any:
+        return t if first else t.permute(0, 2, 3, 4, 1).contiguous()
+
+    def pooled(padding: str, want: Any, **given: Any) -> None:
+        out = turned(want)
+        numbers = {"ksize": [1, 2, 3, 2, 1] if not first else [1, 1, 2, 3, 2], "strides": [2], "ceilMode": 0, **given}
+        got = call("aclnnMaxPool3D", x=turned(x), padding=padding, dataFormatOptional=layout, **numbers,
+                   out=Out(tuple(out.shape)))  # fmt: skip
+        assert_same(got, out)
+
+    plain = oracle.nn.functional.max_pool3d
+    pooled("VALID", plain(x, (2, 3, 2), 2))
+    pooled("CALCULATED", plain(x, (2, 3, 2), 2, (1, 1, 0), ceil_mode=True), padsOptional=[1, 1, 1, 1, 0, 0], ceilMode=1)
+    pooled("CALCULATED", plain(x, (2, 2, 2), (1, 2, 3), dilation=2), ksize=[2], strides=[1, 2, 3], dilationOptional=[2])
+    # The pad that is left over goes behind.
+    around = oracle.nn.functional.pad(x, (0, 1, 0, 1, 0, 1), value=-float("inf"))
+    pooled("SAME", plain(around, (2, 3, 2), 2))
+    wrong = {"x": x, "ksize": [2], "strides": [2], "ceilMode": 0, "out": Out((2, 3, 2, 3, 3))}
+    for bad in ({"padding": "FULL"}, {"padding": "VALID"}, {"padding": "VALID", "dataFormatOptional": "DHWNC"},
+                {"padding": "CALCULATED", "dataFormatOptional": "NCDHW", "padsOptional": [1]}):  # fmt: skip
+        assert refused("aclnnMaxPool3D", **{**wrong, **bad}) == 161002
