@@ -266,6 +266,12 @@ class ExcludeDispatchKeyGuard:
 
     def __init__(self, keys: DispatchKeySet) -> None:
         self._bits = 0
+        if not isinstance(keys, DispatchKeySet):
+            raise TypeError(
+                "__init__(): incompatible constructor arguments. The following argument types are supported:\n"
+                "    1. torch._C.ExcludeDispatchKeyGuard(arg0: torch._C.DispatchKeySet)\n\n"
+                f"Invoked with: {keys!r}"
+            )
         for key in keys._keys:
             if key.name.removeprefix("Autograd") in _FOREIGN:
                 continue

@@ -57,6 +57,12 @@ def to(self: Any, *args: Any, **kwargs: Any) -> Any:
     return convert(self, dt, dev, copy, form, non_blocking)
 
 
+def _div(self: Any, other: Any) -> Any:
+    """Not the compiled `__truediv__`, for the reason of `_rdiv`."""
+    o = operand(other)
+    return unknown("div", self, other) if o is None else CORE.div.call((self, o))
+
+
 def _rdiv(self: Any, other: Any) -> Any:
     """Not the compiled `__rtruediv__`: a slot that is called by name asks the other operand to divide."""
     o = operand(other)
@@ -382,7 +388,7 @@ METHODS: dict[str, Any] = {
     "unique": of_tensor(unique),
     "unique_consecutive": of_tensor(unique_consecutive),
     # Python 2's names.
-    "__div__": TensorBase.__truediv__,
+    "__div__": _div,
     "__rdiv__": _rdiv,
     "__idiv__": TensorBase.__itruediv__,
     "lu": of_tensor(lu),

@@ -11,6 +11,7 @@ from typing import Any
 
 from .._core_operators import HOOKS
 from .._dispatch.op import FnKernel, Op
+from .._ops.rules.shape import check_options
 from .._ops.table import Row
 
 _ROOT = sys.modules[__package__.partition(".")[0]]
@@ -140,7 +141,11 @@ def _named(name: str, op: Op) -> Callable[..., Any]:
     count = len(op.schema.args) - len(names)
 
     def make(*args: Any) -> Any:
-        return made(*args[:count], **{k: v for k, v in zip(names, args[count:]) if v is not None})
+        given = {k: v for k, v in zip(names, args[count:]) if v is not None}
+        if name.startswith("fft_"):
+            # The public functions of `torch.fft` have no such argument.
+            check_options(name, None, given.pop("pin_memory", None))
+        return made(*args[:count], **given)
 
     return make
 

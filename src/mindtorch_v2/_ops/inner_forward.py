@@ -6,8 +6,10 @@ from __future__ import annotations
 
 from typing import Any
 
+from .._dtype import int32, int64
 from .._tensor_base import is_contiguous, numel
 from .made_of import call, inner
+from .rules.base import wrap_dim
 
 # -- distances ----------------------------------------------------------------------------------------------------
 _CDIST = ("use_mm_for_euclid_dist_if_necessary", "use_mm_for_euclid_dist", "donot_use_mm_for_euclid_dist")
@@ -69,7 +71,18 @@ _SUM, _MEAN, _MAX = 0, 1, 2
 def _bag_weight(grad: Any, indices: Any, offset2bag: Any, bag_size: Any, maximum_indices: Any, num_weights: int,
                 scale_grad_by_freq: bool, mode: int, per_sample_weights: Any, padding_idx: int) -> Any:
     """The gradient of the rows: each gets that of the bags it is in."""
-    total = grad.new_zeros((num_weights, grad._shape[1]))
+    if not grad._dtype.is_floating_point:
+        raise RuntimeError("Expected tensor for argument #1 'grad_' to have one of the following scalar types: Half, "
+                           f"BFloat16, Float, Double; but got {grad.type()} instead (while checking arguments for "
+                           "embedding_bag)")
+    if num_weights < 0:
+        raise RuntimeError("zeros: Dimension size must be non-negative.")
+    if mode not in (_SUM, _MEAN, _MAX):
+        raise RuntimeError(f"embedding_bag: expected mode to be 0 (sum), 1 (mean) or 2 (max), but got {mode}")
+    for t in (offset2bag, bag_size, maximum_indices):
+        if t._dtype is not int32 and t._dtype is not int64:
+            raise RuntimeError(f"expected scalar type Long but found {t._dtype.scalar_name}")
+    total = grad.new_zeros((num_weights, grad._shape[wrap_dim(1, len(grad._shape))]))
     if mode == _MAX:
         kept = grad * (bag_size != 0).unsqueeze(1).to(grad._dtype)
         return total.scatter_add(0, maximum_indices.long(), kept)

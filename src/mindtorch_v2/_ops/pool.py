@@ -11,10 +11,11 @@ from typing import Any, NamedTuple
 from .._dispatch import registry
 from .._dispatch.op import Op, Spec
 from .._dtype import int64
+from .._dtype_names import cpp_name
 from .composites.formulas import in_format, zeros_like
 from .determinism import alert
 from .kept import kept
-from .rules.base import KeptRule, like
+from .rules.base import KeptRule, like, wrap_dim
 from .rules.layout import in_format_of, suggested_format
 from .table import composite, op
 
@@ -373,6 +374,14 @@ def _declare_adaptive_mean(rank: int) -> None:
             name = "grad_output" if rank == 2 else "gradOutput_"
             raise RuntimeError(f"{mean}_backward_out_cpu_template: Expected dimensions {len(self._shape)} for `{name}` "
                                f"but got dimensions {len(grad_output._shape)}")
+        if rank == 2 and len(self._shape) not in (3, 4):
+            raise RuntimeError(f"{mean}_backward_out_cpu_template: Expected 3D or 4D tensor, but got "
+                               f"{list(self._shape)}")
+        for d in range(-rank - 1, 0):
+            wrap_dim(d, len(self._shape))
+        if grad_output._dtype is not self._dtype:
+            raise RuntimeError(f"{mean}_backward_out_cpu_template: Expected dtype {cpp_name(self._dtype)} for "
+                               f"`grad_output` but got dtype {cpp_name(grad_output._dtype)}")
         return _in_format_of_images(self, self._shape, rank)
 
     mean_backward: Op = op(

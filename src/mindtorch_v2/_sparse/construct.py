@@ -127,10 +127,13 @@ def _compressed_size(layout: Any, outer: Any, inner: Any, values: Any) -> tuple[
     batch = max(outer.dim() - 1, 0)
     if inner.numel() and inner.device.type == "meta":
         raise NotImplementedError("sparse_compressed_tensor: a size is needed for indices on meta")
+    check_parts(Words(layout), outer, inner, values)
+    if inner.dtype not in (torch.int32, torch.int64):
+        text = f"\"estimate_sparse_compressed_tensor_size\" not implemented for '{inner.dtype.scalar_name}'"
+        raise NotImplementedError(text)
     width = int(inner.max()) + 1 if inner.numel() else 0
     count = outer.shape[-1] - 1 if outer.dim() else 0
     if layout in BLOCKS:
-        check_parts(Words(layout), outer, inner, values)
         high, wide = values.shape[batch + 1], values.shape[batch + 2]
         inside = (count * high, width * wide) if layout in ROWS else (width * high, count * wide)
         return (*outer.shape[:batch], *inside, *values.shape[batch + 3 :])

@@ -242,6 +242,8 @@ def description(f: Function, t: TensorBase, lifted: bool) -> Any:
         shape = _ONE
         n = 1
     dt = t._dtype
+    if dt.code >= len(ACL_DTYPE):
+        raise RuntimeError(f"{f.name}: {dt.name} is not available on NPU")
     storage: NpuStorage = t._storage
     form = _ND
     formats = f.formats
@@ -464,6 +466,9 @@ def device_index(f: Function, values: list[Any], op: str) -> int:
             home = v[0]._device
     if home is None:
         raise RuntimeError(f"{op}: {f.name} was called without a tensor")
+    if home.type != "npu":
+        # A number of the CPU is the only operand, and the result is on an NPU.
+        raise RuntimeError(f"{op}: expected its tensors to be on an NPU, but found one on {home}")
     index: int = home.index
     return index
 

@@ -101,7 +101,7 @@ def _freedom(self: Any, dim: Any, correction: Any) -> float:
 
 def _by_parts(self: Any, dim: Any, correction: Any, keepdim: bool) -> bool:
     """What the vendor's parameters cannot say: a fractional correction, no freedom left, no element, complex values."""
-    whole = correction is None or correction == int(correction)
+    whole = correction is None or (math.isfinite(correction) and correction == int(correction))
     return not whole or numel(self) == 0 or self._dtype.is_complex or _freedom(self, dim, correction) <= 0
 
 
