@@ -644,6 +644,9 @@ def transposed(f: Formulas, args: tuple[Any, ...], result: Any, level: int, need
                     if need & (1 << e):
                         collect(got if formula.single else got[k], args[f.positions[e]], level, outs, along)
         create = recording and (depends(args) or depends(along))
+        if create:
+            # A later write goes into the tangent itself, and the formula's derivative keeps what it was given.
+            along = [CORE.clone.call((t, None)) for t in along]
         return gathered(results, starts, wanted, outs, along, create)
     finally:
         swap_grad(was)

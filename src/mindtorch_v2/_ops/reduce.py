@@ -11,6 +11,7 @@ from .._dispatch import registry
 from .._dispatch.op import Spec
 from .._dtype import float32, int64
 from .._tensor_base import all_values, numel
+from .composites.formulas import zeros_like
 from .composites.reduce import restore, unreduce, unreduce_mean
 from .composites.rows import ROWS
 from .rules.base import KeptRule, like, wrap_dim
@@ -49,16 +50,20 @@ op("mean(Tensor self, int[1]? dim=None, bool keepdim=False, *, ScalarType? dtype
    grad=dict(self=lambda g, self_shape, dim, keepdim: unreduce_mean(g, self_shape, dim, keepdim)))
 
 
-def _prod_with_zeros(g: Any, x: Any, dim: int) -> Any:
-    """Each factor's derivative is the product of the others: those before it times those after it."""
+def other_factors(x: Any, dim: int) -> Any:
+    """For each factor the product of the others: those before it times those after it."""
     n = x._shape[dim]
-    if n == 1:
-        return g.clone()
-    one = x.narrow(dim, 0, 1).detach() * 0 + 1
+    if n < 2:
+        return zeros_like(x).add(1)
+    one = zeros_like(x.narrow(dim, 0, 1)).add(1)
     cat = registry.get("cat")
     before = cat.call(((one, x.narrow(dim, 0, n - 1)), dim)).cumprod(dim)
     after = cat.call(((one, x.narrow(dim, 1, n - 1).flip(dim)), dim)).cumprod(dim).flip(dim)
-    return g * (before * after).conj()
+    return before * after
+
+
+def _prod_with_zeros(g: Any, x: Any, dim: int) -> Any:
+    return g.clone() if x._shape[dim] == 1 else g * other_factors(x, dim).conj()
 
 
 def _prod_backward(g: Any, self: Any, result: Any, dim: int | None, keepdim: bool) -> Any:

@@ -161,6 +161,27 @@ def _logsumexp(o: Op, args: tuple[Any, ...], tangents: list[Any], result: Any) -
     return (weights * t).sum(dim, keepdim) / weights.sum(dim, keepdim)
 
 
+def _log_softmax(o: Op, args: tuple[Any, ...], tangents: list[Any], result: Any) -> Any:
+    """From the argument: the result may be written to, and is not needed."""
+    t = tangents[0] if tangents[0]._dtype is result._dtype else tangents[0].to(result._dtype)
+    if not result._shape:
+        return t - t
+    return t - _logsumexp(o, (args[0], [args[1]], True), [t], result)
+
+
+def _prod(o: Op, args: tuple[Any, ...], tangents: list[Any], result: Any) -> Any:
+    """From the factors alone, as the result may be written to."""
+    from .reduce import other_factors
+
+    x, dim, keepdim = args[:3]
+    x, t = (v if v._dtype is result._dtype else v.to(result._dtype) for v in (x, tangents[0]))
+    if not x._shape:
+        return t.clone()
+    if dim is None:
+        return (other_factors(x.reshape((-1,)), 0) * t.reshape((-1,))).sum()
+    return (other_factors(x, dim) * t).sum(dim, keepdim)
+
+
 _RULES: dict[str, Rule] = {
     **dict.fromkeys(
         "add sub rsub neg positive sum mean clone to_copy cat cumsum flip roll index_select gather _unsafe_view tril "
@@ -175,6 +196,8 @@ _RULES: dict[str, Rule] = {
     "linalg_householder_product": _householder,
     "logcumsumexp": _logcumsumexp,
     "logsumexp": _logsumexp,
+    "_log_softmax": _log_softmax,
+    "prod": _prod,
 }
 
 
