@@ -344,7 +344,8 @@ def _sparse(name: str) -> Any:
 
     def run(*args: Any) -> Any:
         from .._sparse import kernels  # noqa: F401 (fills the table)
-        from .._sparse.table import ROWS, refused
+        from .._sparse.refusals import refused
+        from .._sparse.table import ROWS
 
         if name not in ROWS:
             raise refused(name, list(args[:1]))

@@ -15,7 +15,7 @@ from .._autograd.record import Formulas
 from .._backends.common.kernels import resize
 from .._backends.common.runtime import allocate_storage
 from .._dispatch.binding import BAD, fitted, is_element, is_index, need
-from .._dispatch.keys import AUTOGRAD, BACKENDS, SPARSE, VIEW
+from .._dispatch.keys import AUTOGRAD, BACKENDS, NESTED, SPARSE, VIEW
 from .._dispatch.op import Op, plain_name, type_name
 from .._dispatch.schema import Arg
 from .._dispatch.state import is_grad_enabled
@@ -41,6 +41,8 @@ def _renamed(o: Op, node: str) -> Formulas:
 
 def _become(t: Any, o: Op, formulas: Formulas, args: tuple[Any, ...]) -> Any:
     """Give `t` the geometry of its own view `o(*args)`."""
+    if t._keys & (SPARSE | NESTED):
+        return _become_other_layout(t, o, args)
     record = requires_grad(t) and is_grad_enabled()
     if record:
         check_inplace(t)
@@ -60,6 +62,17 @@ def _become(t: Any, o: Op, formulas: Formulas, args: tuple[Any, ...]) -> Any:
         set_history(t, node, 0)
         t._attr_version = version(t)
     return t
+
+
+def _become_other_layout(t: Any, o: Op, args: tuple[Any, ...]) -> Any:
+    """Of a tensor whose memory is more than one block."""
+    if t._keys & NESTED:
+        from .._ragged.table import refused_in_place
+
+        raise refused_in_place(o, args)
+    from .._sparse.resize import become
+
+    return become(t, o.title(), args[1:])
 
 
 def _reshaping(name: str, o: Op) -> Any:
@@ -85,7 +98,7 @@ def _reshaping(name: str, o: Op) -> Any:
             values.append(got)
         if kwargs or len(args) >= len(schema):
             raise TypeError(f"{name}() got unexpected arguments")
-        if name == "t_" and self.dim() > 2:
+        if name == "t_" and self.dim() > 2 and not self._keys & SPARSE:
             raise RuntimeError(f"t_() expects a tensor with <= 2 dimensions, but self is {self.dim()}D")
         return _become(self, o, formulas, tuple(values))
 
@@ -134,9 +147,9 @@ def resize_(self: Any, *size: Any, memory_format: Any = None) -> Any:
     shape = need("resize_", _SIZE, 1, size[0] if single else size)
     _check_resizable(self)
     if self._keys & SPARSE:
-        from .._sparse.methods import refuse_resize
+        from .._sparse.resize import resized
 
-        raise refuse_resize(self)
+        return resized(self, shape)
     if memory_format is preserve_format:
         raise RuntimeError("Unsupported memory formatPreserve")
     numel_of(shape)
@@ -158,6 +171,10 @@ def resize_as_(self: Any, the_template: Any, *, memory_format: Any = None) -> An
             raise TypeError(f"resize_as_(): argument '{name}' (position {i + 1}) must be Tensor, not "
                             f"{type_name(given)}")
     _check_resizable(self)
+    if self._keys & SPARSE:
+        from .._sparse.resize import resized_as
+
+        return resized_as(self, the_template)
     shape = tuple(the_template._shape)
     if shape != self._shape or memory_format is not None:
         stride = contiguous_strides(shape) if memory_format is None else copy_strides(the_template, memory_format)

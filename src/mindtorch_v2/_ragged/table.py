@@ -106,6 +106,13 @@ def refused(op: Op, args: tuple[Any, ...]) -> NotImplementedError:
     )
 
 
+def refused_in_place(op: Op, args: tuple[Any, ...]) -> NotImplementedError:
+    """The same for the form of a view that changes the tensor itself."""
+    name = shown(op, args)
+    title, dot, overload = name.partition(".")
+    return NotImplementedError(f"aten.{title}_{dot}{overload}: no kernel for nested tensors")
+
+
 def serve(op: Op, args: tuple[Any, ...], keys: int) -> Any:
     """A call with a nested tensor among its arguments."""
     _load()

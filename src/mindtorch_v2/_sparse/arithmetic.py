@@ -14,6 +14,7 @@ from .. import _native
 from .._layout import sparse_csr
 from .._tensor_base import TensorBase, is_number
 from .._types import result_type
+from .broadcast import BROADCAST
 from .coalesce import add_at, coalesced, flat_keys
 from .compressed import between, to_coo
 from .compressed import to_dense as dense_of
@@ -34,7 +35,8 @@ from .parts import (
     replace,
     with_values,
 )
-from .table import bumped, refused, serves
+from .refusals import refused
+from .table import bumped, serves
 
 _MERGE: Any = _native.sparse_merge
 
@@ -252,26 +254,31 @@ def _check_mul(t: Any) -> None:
 def _mul_dense(sparse: Any, dense: Any) -> Any:
     p = parts(sparse)
     if not is_coo(sparse):
+        if blocksize(sparse) is not None:
+            raise RuntimeError("Expected result Tensor to be of format CSR")
         _check_mul(sparse)
         return with_values(sparse, p.values * parts(masked(dense, sparse)).values)
-    if len(dense._shape) > len(sparse._shape):
-        raise RuntimeError(
-            f"mul: expected the dense operand to have at most {len(sparse._shape)} dimensions, got {len(dense._shape)}"
-        )
     try:
-        whole = dense.expand(sparse._shape)
+        shape = torch.broadcast_shapes(sparse._shape, dense._shape)
     except RuntimeError:
         raise RuntimeError(
             f"mul: expected 'self' and 'other' to be broadcastable, got {_shown(sparse)} and {_shown(dense)}"
         ) from None
+    if shape != tuple(sparse._shape):
+        return _mul_dense(coalesced(BROADCAST.call((sparse, shape))), dense)
+    whole = dense.expand(sparse._shape)
     picked = whole[tuple(p.plain)] if p.sparse_dim else whole.unsqueeze(0)
     return coo(p.plain.clone(), p.values * picked, sparse._shape, p.coalesced)
 
 
 def _mul_coo(self: Any, other: Any) -> Any:
     if self._shape != other._shape:
+        for scalar, t in ((self, other), (other, self)):
+            if not scalar._shape:
+                return t * dense_of(scalar)
         raise RuntimeError(
-            f"mul: expected 'self' and 'other' to have same sizes, but {_shown(self)} != {_shown(other)}"
+            "sparse_binary_op_intersection_cpu(): expects sparse inputs with equal dimensionality, number of sparse "
+            "dimensions, and shape of sparse dimensions"
         )
     dtype = result_type(self, other)
     if parts(self).nnz == 0 or parts(other).nnz == 0:
@@ -320,7 +327,9 @@ def mul_(self: Any, other: Any) -> Any:
         made = _cast(made, self._dtype)
         kept = parts(made).coalesced if is_sparse(other) else parts(made).nnz < 2
         return replace(self, with_values(made, parts(made).values, kept))
-    raise RuntimeError("mul_: a dense tensor cannot become the product of itself and a sparse one")
+    if not is_coo(other):
+        raise RuntimeError("Expected result Tensor to be of format CSR")
+    return self.copy_(dense_of(made))
 
 
 # -- quotients ----------------------------------------------------------------------------------------------------

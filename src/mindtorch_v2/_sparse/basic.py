@@ -31,7 +31,8 @@ from .parts import (
     shallow,
     with_values,
 )
-from .table import refused, serves
+from .refusals import refused
+from .table import serves
 
 
 def copy(t: Any, dtype: Any = None, device: Any = None, non_blocking: bool = False) -> Any:

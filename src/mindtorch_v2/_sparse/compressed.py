@@ -201,7 +201,7 @@ def dense_to_coo(t: Any, sparse_dim: int) -> Any:
         return coo(torch.zeros((0, count), dtype=torch.int64, device=t.device), t.reshape(1)[:count], shape, True)
     found = t != 0
     if tails:
-        found = found.reshape(*heads, -1).any(-1)
+        found = found.flatten(sparse_dim).any(-1)
     indices = found.nonzero().t().contiguous()
     flat = t.reshape(prod(heads), *tails)
     return coo(indices, flat[flat_keys(indices, heads)], shape, True)
@@ -216,14 +216,14 @@ def dense_to_compressed(t: Any, layout: Layout, block: tuple[int, int] | None, d
     high, wide = block or (1, 1)
     rows, columns = t._shape[batch] // high, t._shape[batch + 1] // wide
     count = prod(lead)
+    if count == 0:
+        raise RuntimeError(f"{name.removeprefix('dense_')}: Expected product of batch dimensions to be non-zero.")
     grid = t.reshape(count, rows, high, columns, wide, *tails).transpose(2, 3)
     if layout not in ROWS:
         grid = grid.transpose(1, 2)
     grid = grid.reshape(count, rows * columns, high, wide, *tails)
-    found = (grid != 0).reshape(count, rows * columns, -1).any(-1)
+    found = (grid != 0).flatten(2).any(-1)
     each = found.sum(1)
-    if count == 0:
-        raise RuntimeError("to_sparse_compressed: expected product of batch dimensions to be non-zero.")
     nnz = int(each[0])
     if count > 1 and not bool((each == nnz).all()):
         raise RuntimeError("Expect the same number of specified elements per batch.")

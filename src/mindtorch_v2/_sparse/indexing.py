@@ -14,7 +14,8 @@ from .._ops.rules.base import wrap_dim
 from .coalesce import add_at
 from .compressed import to_coo
 from .parts import NAMES, batch_dim, compressed, coo, is_coo, is_sparse, layout_of, parts, shallow, with_values
-from .table import refused, serves
+from .refusals import refused
+from .table import serves
 
 _TURNED = {sparse_csr: sparse_csc, sparse_csc: sparse_csr, sparse_bsr: sparse_bsc, sparse_bsc: sparse_bsr}
 

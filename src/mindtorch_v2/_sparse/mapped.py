@@ -23,7 +23,8 @@ from .._layout import sparse_coo
 from .._tensor_base import TensorBase, requires_grad
 from .._warn import warn_once
 from .parts import NAMES, is_sparse, layout_of, parts
-from .table import TABLE, Entry, derivative_of, find, refused, tensors_in
+from .refusals import refused
+from .table import TABLE, Entry, derivative_of, find, tensors_in
 
 _WAYS = frozenset(("_add_batch_dim", "_remove_batch_dim"))
 

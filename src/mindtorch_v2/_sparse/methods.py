@@ -16,9 +16,10 @@ from .._layout import sparse_bsc, sparse_bsr, sparse_coo, sparse_csc, sparse_csr
 from .._overrides import overridable
 from .._tensor_base import TensorBase
 from . import rows
-from .parts import COLUMNS, NAMES, ROWS, Parts, is_coo, is_sparse, layout_of, of_parts, parts, plain_alias, replace
+from .parts import COLUMNS, NAMES, ROWS, Parts, is_coo, is_sparse, layout_of, parts, plain_alias, replace
 from .products import HSPMM, SPARSE_ADDMM, SSPADDMM
-from .table import refused
+from .refusals import refused
+from .resize import coo_resized
 
 
 def _expected(name: str, what: str, t: Any) -> RuntimeError:
@@ -223,67 +224,13 @@ def _sparse_mask_projection(self: Any, mask: Any, accumulate_matches: bool = Fal
 @parsed("tuple of ints size, int sparse_dim, int dense_dim")
 def sparse_resize_(self: Any, size: Any, sparse_dim: int, dense_dim: int) -> Any:
     """Another size for a COO tensor that keeps its entries."""
-    return _resized(self, "sparse_resize_", tuple(size), sparse_dim, dense_dim, False)
+    return coo_resized(self, "sparse_resize_", tuple(size), sparse_dim, dense_dim, False)
 
 
 @parsed("tuple of ints size, int sparse_dim, int dense_dim")
 def sparse_resize_and_clear_(self: Any, size: Any, sparse_dim: int, dense_dim: int) -> Any:
     """Another size for a COO tensor, and no entries."""
-    return _resized(self, "sparse_resize_and_clear_", tuple(size), sparse_dim, dense_dim, True)
-
-
-def _resized(t: Any, name: str, size: tuple[int, ...], sparse: int, dense: int, clear: bool) -> Any:
-    if not is_coo(t):
-        raise refused(name, [t])
-    if len(size) != sparse + dense:
-        raise RuntimeError(
-            f"'len(size) == sparse_dim + dense_dim' is not satisfied: len(size) = {len(size)}, sparse_dim = {sparse}, "
-            f"dense_dim = {dense}"
-        )
-    p = parts(t)
-    if clear or p.nnz == 0:
-        indices = p.plain.new_zeros((sparse, 0))
-        values = p.values.new_zeros((0, *size[sparse:]))
-        made = Parts(sparse_coo, None, indices, values, sparse, dense, p.coalesced if not clear else True)
-        return replace(t, of_parts(made, size))
-    _check_growth(t, size, sparse, dense)
-    values = p.values
-    if tuple(values._shape[1:]) != size[sparse:]:
-        grown = values.new_zeros((p.nnz, *size[sparse:]))
-        corner = (slice(None), *(slice(n) for n in values._shape[1:]))
-        grown[corner] = values
-        values = grown
-    made = Parts(sparse_coo, None, p.plain, values, sparse, dense, p.coalesced)
-    return replace(t, of_parts(made, size))
-
-
-_ADVICE = (
-    " on a non-empty sparse tensor is not supported.\nYou could try the following options:\n1. If you need an empty "
-    "sparse tensor of this size, call `x = torch.sparse_coo_tensor(size)`.\n2. If you need to resize this tensor, you "
-    "have the following options:\n    1. For both sparse and dense dimensions, keep the number of them constant and "
-    "the size of them non-shrinking, and then try the same call again.\n    2. Or, create a new sparse tensor with the "
-    "correct indices and values from this sparse tensor."
-)
-
-
-def _check_growth(t: Any, size: tuple[int, ...], sparse: int, dense: int) -> None:
-    p = parts(t)
-    for what, old, new in (("sparse", p.sparse_dim, sparse), ("dense", p.dense_dim, dense)):
-        if old != new:
-            raise RuntimeError(f"changing the number of {what} dimensions (from {old} to {new}){_ADVICE}")
-    for what, begin, end in (("sparse", 0, sparse), ("dense", sparse, len(size))):
-        if any(new < old for old, new in zip(t._shape[begin:end], size[begin:end])):
-            raise RuntimeError(
-                f"shrinking the size of {what} dimensions (from {list(t._shape[begin:end])} to "
-                f"{list(size[begin:end])}){_ADVICE}"
-            )
-
-
-def refuse_resize(t: Any) -> Exception:
-    """`resize_` is for dense tensors."""
-    if is_coo(t):
-        return refused("resize_", [t])
-    return NotImplementedError(f"resize_: tensors of layout {layout_of(t)} keep their size here")
+    return coo_resized(self, "sparse_resize_and_clear_", tuple(size), sparse_dim, dense_dim, True)
 
 
 def resize_as_sparse_(self: Any, the_template: Any) -> Any:
@@ -296,7 +243,7 @@ def resize_as_sparse_(self: Any, the_template: Any) -> Any:
     if not is_coo(self) or not is_coo(the_template):
         raise refused("resize_as_sparse_", [self, the_template])
     p = parts(the_template)
-    return _resized(self, "resize_as_sparse_", tuple(the_template._shape), p.sparse_dim, p.dense_dim, False)
+    return coo_resized(self, "resize_as_sparse_", tuple(the_template._shape), p.sparse_dim, p.dense_dim, False)
 
 
 # -- products -----------------------------------------------------------------------------------------------------

@@ -14,15 +14,28 @@ from .. import _native
 from .._dispatch import registry
 from .._dispatch.keys import BACKENDS, CPU, MEMORY
 from .._dispatch.op import Op
-from .._layout import sparse_coo, sparse_csr
+from .._layout import sparse_bsc, sparse_bsr, sparse_coo, sparse_csc, sparse_csr
 from .._tensor_base import is_contiguous, make
 from .coalesce import coalesced
 from .compressed import between, coordinates, offsets, to_coo
 from .compressed import to_dense as dense_of
 from .mask import at_indices
-from .parts import NAMES, Parts, blocksize, coo, is_compressed, is_coo, is_sparse, layout_of, parts, with_values
+from .parts import (
+    NAMES,
+    Parts,
+    blocksize,
+    compressed,
+    coo,
+    is_compressed,
+    is_coo,
+    is_sparse,
+    layout_of,
+    parts,
+    with_values,
+)
+from .refusals import refused
 from .rows import SPARSE_MASK
-from .table import refused, row, serves
+from .table import row, serves
 
 
 def _shown(t: Any) -> str:
@@ -45,10 +58,7 @@ def check_2d(name: str, self: Any, mat2: Any) -> None:
         if t.dim() != 2:
             raise RuntimeError(f"{name}: Expected dim of {place} to be 2, got {t.dim()}")
         if is_coo(t) and parts(t).dense_dim:
-            raise RuntimeError(
-                f"{name}: expected a tensor of 2 sparse and 0 dense dimensions, got {parts(t).sparse_dim} and "
-                f"{parts(t).dense_dim}"
-            )
+            raise RuntimeError(f"addmm: matrices expected, got {parts(t).sparse_dim}D tensor")
     if self._shape[1] != mat2._shape[0]:
         raise RuntimeError(f"mat1 and mat2 shapes cannot be multiplied ({_shown(self)} and {_shown(mat2)})")
     if self._dtype is not mat2._dtype:
@@ -60,6 +70,7 @@ def check_2d(name: str, self: Any, mat2: Any) -> None:
 
 _PRODUCT: Any = _native.sparse_product
 _MM: Op = registry.get("mm")
+_MV: Op = registry.get("mv")
 _F32, _F64 = torch.float32, torch.float64
 _CPU, _MEMORY = int(CPU), int(MEMORY)
 _MKL = ("float32", "float64", "complex64", "complex128")
@@ -180,6 +191,7 @@ def mm(self: Any, mat2: Any) -> Any:
     if fast is not None:
         return fast
     check_2d("mm", self, mat2)
+    _check_blocks(self, mat2)
     if not is_sparse(mat2):
         return times_dense(self, mat2)
     if not is_sparse(self):
@@ -187,6 +199,16 @@ def mm(self: Any, mat2: Any) -> Any:
         # Of COO matrices PyTorch's result lies by columns, of others by rows.
         return found if is_coo(mat2) else found.contiguous()
     return both_sparse(self, mat2, layout_of(self))
+
+
+def _check_blocks(mat1: Any, mat2: Any) -> None:
+    """Blocks by column stand on the right of a dense matrix only, blocks by row on its left."""
+    for t, name, other in ((mat1, sparse_bsc, mat2), (mat2, sparse_bsr, mat1)):
+        if layout_of(t) is name and not is_sparse(other):
+            raise RuntimeError(
+                f"addmm: computation on CPU is not implemented for Strided + {NAMES[layout_of(mat1)]} @ "
+                f"{NAMES[layout_of(mat2)]}"
+            )
 
 
 def both_sparse(self: Any, mat2: Any, result: Any) -> Any:
@@ -229,14 +251,14 @@ def _check_beta(beta: Any, alpha: Any, dtype: Any) -> None:
 def addmm(self: Any, mat1: Any, mat2: Any, beta: Any, alpha: Any) -> Any:
     check_2d("addmm", mat1, mat2)
     _check_beta(beta, alpha, mat1._dtype)
-    if is_coo(mat1) and is_coo(mat2):
-        if is_sparse(self):
-            raise RuntimeError(
-                f"addmm_sparse_dense: expected strided result tensor, got tensor with layout {NAMES[layout_of(self)]}"
-            )
+    if not is_sparse(self):
+        self.expand((mat1._shape[0], mat2._shape[1]))
+    if is_coo(self) or is_coo(mat1) or is_coo(mat2):
+        _check_addmm_coo(self, mat1, mat2)
+    elif is_sparse(self) and not (is_sparse(mat1) and is_sparse(mat2)):
         raise RuntimeError(
-            "addmm_sparse_dense: expected either 'mat1' to have sparse layout and 'mat2' to have strided layout, got "
-            "'mat1' with layout Sparse and 'mat2' with layout Sparse"
+            f"addmm: computation on CPU is not implemented for {NAMES[layout_of(self)]} + {NAMES[layout_of(mat1)]} @ "
+            f"{NAMES[layout_of(mat2)]}"
         )
     shape = (mat1._shape[0], mat2._shape[1])
     two = is_sparse(mat1) and is_sparse(mat2)
@@ -247,9 +269,23 @@ def addmm(self: Any, mat1: Any, mat2: Any, beta: Any, alpha: Any) -> Any:
         expanded = self.expand(shape)
         product = _scaled(product, alpha)
         return product if beta == 0 else product + _scaled(expanded, beta)
-    if not is_sparse(product):
-        raise refused("addmm", [self, mat1, mat2])
+    if layout_of(self) is sparse_csc and all(layout_of(m) is sparse_csc for m in (mat1, mat2)):
+        return transposed(
+            _scaled(transposed(self), beta) + _scaled(transposed(between(product, sparse_csc, None, "addmm")), alpha)
+        )
     return _scaled(self, beta) + _scaled(product, alpha)
+
+
+def _check_addmm_coo(self: Any, mat1: Any, mat2: Any) -> None:
+    if is_sparse(self) and not (is_compressed(self) or is_compressed(mat1) or is_compressed(mat2)):
+        raise RuntimeError(
+            f"addmm_sparse_dense: expected strided result tensor, got tensor with layout {NAMES[layout_of(self)]}"
+        )
+    if not is_coo(mat1) or is_sparse(mat2):
+        raise RuntimeError(
+            "addmm_sparse_dense: expected either 'mat1' to have sparse layout and 'mat2' to have strided layout, got "
+            f"'mat1' with layout {NAMES[layout_of(mat1)]} and 'mat2' with layout {NAMES[layout_of(mat2)]}"
+        )
 
 
 @serves("addmm_")
@@ -273,7 +309,13 @@ def mv(self: Any, vec: Any) -> Any:
     if self._shape[1] != vec._shape[0]:
         raise RuntimeError(f"mv: expected self.size(-1) == vec.size(-1), but got {self._shape[1]} and {vec._shape[0]}")
     if is_sparse(vec):
-        raise refused("mv", [vec])
+        if is_sparse(self):
+            raise refused("mv", [vec])
+        return _MV.call((self, dense_of(vec)))
+    if parts(self).dense_dim:
+        raise RuntimeError("addmm: matrices expected, got 1D tensor")
+    if layout_of(self) is sparse_bsc:
+        raise RuntimeError("torch.addmv: operation not supported for mat with SparseBsc layout")
     return times_dense(self, vec.unsqueeze(1), "addmv_out_sparse_csr_impl_mkl").squeeze(1)
 
 
@@ -285,6 +327,13 @@ def addmv(self: Any, mat: Any, vec: Any, beta: Any, alpha: Any) -> Any:
     return product.clone() if beta == 0 else product + _scaled(self.expand(product._shape), beta)
 
 
+@serves("addmv_")
+def addmv_(self: Any, mat: Any, vec: Any, beta: Any, alpha: Any) -> Any:
+    if is_sparse(self):
+        raise refused("addmv_", [self, mat, vec])
+    return self.copy_(addmv(self, mat, vec, beta, alpha))
+
+
 @serves(
     "bmm",
     grad={
@@ -293,10 +342,10 @@ def addmv(self: Any, mat: Any, vec: Any, beta: Any, alpha: Any) -> Any:
     },
 )
 def bmm(self: Any, mat2: Any) -> Any:
+    if is_compressed(self) or is_compressed(mat2):
+        raise refused("bmm", [self, mat2])
     if is_sparse(mat2):
-        raise refused("bmm", [mat2])
-    if is_compressed(self):
-        raise refused("bmm", [self])
+        raise RuntimeError("bmm_sparse: Tensor 'mat2' must be dense")
     if self.dim() != 3 or mat2.dim() != 3:
         raise RuntimeError(f"bmm_sparse: Tensor 'self' must have 3 dims, but has {self.dim()} dims")
     if self._shape[0] != mat2._shape[0]:
@@ -333,6 +382,9 @@ def matmul(self: Any, other: Any) -> Any:
 @serves("linear", above=True)
 def linear(input: Any, weight: Any, bias: Any) -> Any:
     """A layer with a sparse weight or input: rows of the input times the weight's transpose."""
+    if input.dim() == 1 and is_coo(input) and weight.dim() == 2 and not is_sparse(weight) and not is_sparse(bias):
+        single = torch.mv(weight, input)
+        return single if bias is None else single + bias
     if weight.dim() != 2 or not input.dim() or is_sparse(bias) or (is_sparse(input) and input.dim() != 2):
         raise refused("linear", [t for t in (input, weight, bias) if is_sparse(t)])
     rows = input if input.dim() == 2 else input.reshape((-1, input._shape[-1]))
@@ -361,9 +413,23 @@ def blocksize_free(t: Any) -> bool:
 
 def sampled(mask: Any, mat1: Any, mat2: Any, alpha: Any) -> Any:
     """alpha * (mat1 @ mat2) where `mask` has entries, and nothing of the rest."""
+    if mask.dim() > 2:
+        return _sampled_batches(mask, mat1, mat2, alpha)
     rows, columns, _ = _matrix(mask)
     found = (mat1.index_select(0, rows) * mat2.t().index_select(0, columns)).sum(1)
     return with_values(mask, _scaled(found, alpha))
+
+
+def _sampled_batches(mask: Any, mat1: Any, mat2: Any, alpha: Any) -> Any:
+    p = parts(mask)
+    lead = mask._shape[:-2]
+    outer, inner = p.compressed.reshape(-1, p.compressed._shape[-1]), p.plain.reshape(-1, p.nnz)
+    firsts, seconds = (m.reshape(-1, *m._shape[-2:]) for m in (mat1, mat2))
+    found = []
+    for i in range(outer._shape[0]):
+        one = compressed(sparse_csr, outer[i], inner[i], p.values.reshape(-1, p.nnz)[i], mask._shape[-2:])
+        found.append(parts(sampled(one, firsts[i], seconds[i], alpha)).values)
+    return with_values(mask, torch.stack(found).reshape(*lead, p.nnz))
 
 
 @row(
@@ -445,19 +511,29 @@ def SAMPLED_ADDMM(self: Any, mat1: Any, mat2: Any, beta: Any, alpha: Any) -> Any
             "sampled_addmm: Expected mat1 and self to have the same dtype, but got "
             f"{mat1._dtype.scalar_name} and {self._dtype.scalar_name}"
         )
-    if self.dim() != 2 or mat1.dim() != 2:
-        raise NotImplementedError("sampled_addmm: batches are not supported")
-    if mat1._shape[1] != mat2._shape[0]:
-        raise RuntimeError(
-            f"sampled_addmm: mat1 and mat2 shapes cannot be multiplied ({_shown(mat1)} and {_shown(mat2)})"
-        )
-    if (mat1._shape[0], mat2._shape[1]) != tuple(self._shape):
-        which = 0 if mat1._shape[0] != self._shape[0] else 1
-        t, at = ((mat1, 0), (mat2, 1))[which]
-        raise RuntimeError(f"sampled_addmm: self.shape[{-2 + which}] must match mat{which + 1}.shape[{-2 + at}]")
+    _check_sampled(self, mat1, mat2)
     made = sampled(self, mat1, mat2, alpha)
     values = parts(made).values if beta == 0 else parts(made).values + _scaled(parts(self).values, beta)
     return with_values(self, values)
+
+
+def _check_sampled(self: Any, mat1: Any, mat2: Any) -> None:
+    for (one, x), (two, y) in ((("mat1", mat1), ("mat2", mat2)), (("self", self), ("mat1", mat1))):
+        if one == "self":
+            if mat1._shape[-1] != mat2._shape[-2]:
+                raise RuntimeError(
+                    f"sampled_addmm: mat1 and mat2 shapes cannot be multiplied ({_shown(mat1)} and {_shown(mat2)})"
+                )
+            for which, t in enumerate((mat1, mat2)):
+                if self._shape[which - 2] != t._shape[which - 2]:
+                    raise RuntimeError(
+                        f"sampled_addmm: self.shape[{which - 2}] must match mat{which + 1}.shape[{which - 2}]"
+                    )
+        if x._shape[:-2] != y._shape[:-2]:
+            raise RuntimeError(
+                f"sampled_addmm: Expected {one} and {two} to have the same batch size, but got "
+                f"{list(x._shape[:-2])} and {list(y._shape[:-2])}"
+            )
 
 
 @row("sspaddmm(Tensor self, Tensor mat1, Tensor mat2, *, Scalar beta=1, Scalar alpha=1) -> Tensor")

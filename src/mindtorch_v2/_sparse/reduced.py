@@ -14,7 +14,8 @@ import mindtorch_v2 as torch
 from .._layout import sparse_csr
 from .compressed import coordinates
 from .parts import NAMES, is_sparse, layout_of, parts, with_values
-from .table import refused, row, serves
+from .refusals import refused
+from .table import row, serves
 
 _KINDS = ("sum", "prod", "mean", "amax", "amin")
 _FLOATS = ("float32", "float64", "float16", "bfloat16")

@@ -15,8 +15,9 @@ from .coalesce import add_at, coalesced, flat_keys
 from .compressed import offsets, outer_ids
 from .mask import at_indices
 from .parts import compressed, coo, is_coo, is_sparse, layout_of, parts, with_values
+from .refusals import refused
 from .rows import SPARSE_MASK
-from .table import refused, row, serves
+from .table import row, serves
 
 
 def _dims(t: Any, dim: Any) -> list[int]:

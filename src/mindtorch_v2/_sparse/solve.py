@@ -13,7 +13,8 @@ from .._layout import sparse_bsr, sparse_csr
 from .._ops.linalg_composed import warn_triangular_solve
 from .compressed import between, to_coo
 from .parts import is_sparse, layout_of, parts
-from .table import refused, serves
+from .refusals import refused
+from .table import serves
 
 
 @serves("triangular_solve")

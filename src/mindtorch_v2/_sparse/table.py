@@ -14,31 +14,10 @@ from .._autograd.record import NO_DERIVATIVE, NO_GRADIENT, Formulas
 from .._dispatch import registry
 from .._dispatch.keys import AUTOGRAD, BATCHED, DEVICE_BITS, FORWARD, FUNCTIONALIZE, TORCH_DISPATCH
 from .._dispatch.op import RESOLVERS, Derivative, FnKernel, Kernel, Op, Overrider
-from .._layout import sparse_coo
 from .._operators import CUSTOM, overload_for
 from .._tensor_base import TensorBase, bump
 from .parts import is_sparse, parts, replace, with_values
-
-_BACKENDS = {"cpu": "CPU", "meta": "Meta", "npu": "PrivateUse1"}
-
-
-def backend_name(t: Any) -> str:
-    """What PyTorch calls the backend of a tensor: 'SparseCPU'."""
-    kind = "" if not is_sparse(t) else "Sparse" if parts(t).layout is sparse_coo else "SparseCsr"
-    where: str = t._device.type
-    return kind + _BACKENDS.get(where, where)
-
-
-def refused(name: str, tensors: list[Any]) -> NotImplementedError:
-    """The error for an operator that has no kernel for the layouts of its arguments."""
-    backend = next((backend_name(t) for t in tensors if is_sparse(t)), backend_name(tensors[0]))
-    return NotImplementedError(
-        f"Could not run 'aten::{name}' with arguments from the '{backend}' backend. This could be because the operator "
-        "doesn't exist for this backend, or was omitted during the selective/custom build process (if using custom "
-        f"build). '{name}' has no kernel for layout "
-        f"{', '.join(sorted({str(t.layout) for t in tensors if is_sparse(t)})) or 'torch.strided'} here; "
-        "convert with Tensor.to_dense(), or use another operator."
-    )
+from .refusals import refused
 
 
 def tensors_in(args: tuple[Any, ...]) -> list[Any]:
@@ -79,6 +58,12 @@ def _out(op: Op, args: tuple[Any, ...], keys: int) -> Any:
     return written(op, args[-1], functional.call(args[:-1]))
 
 
+def _in_place(op: Op, args: tuple[Any, ...], keys: int) -> Any:
+    """The in-place form of a composite: the functional operator, then its result put into the first argument."""
+    assert op.functional is not None
+    return written(op, args[0], op.functional.call(args))
+
+
 class Entry:
     """How one operator treats sparse tensors. `above`: it is made of recorded operators itself."""
 
@@ -94,12 +79,23 @@ TABLE: dict[str, Entry] = {}
 _MADE_FOR = frozenset(
     """_sparse_sum _sparse_sum.dtype _sparse_sum.dim _sparse_sum.dim_dtype _sparse_sparse_matmul _to_dense
     _sparse_softmax_backward_data _sparse_log_softmax_backward_data _assert_tensor_metadata _indices_copy _values_copy
-    _has_compatible_shallow_copy_type _is_zerotensor""".split()
+    _has_compatible_shallow_copy_type _is_zerotensor _unsafe_masked_index _unsafe_masked_index_put_accumulate
+    _segment_reduce _sparse_broadcast_to""".split()
+)
+# Composites that are kernels in PyTorch, or made of other parts: they are refused as a whole.
+_WHOLE = frozenset(
+    """bincount cholesky equal grid_sampler grid_sampler_2d grid_sampler_3d isin.Tensor_Tensor isin.Scalar_Tensor
+    isin.Tensor_Scalar multi_margin_loss multilabel_margin_loss native_norm native_norm.ScalarOpt_dim_dtype
+    repeat_interleave.Tensor rrelu_with_noise rrelu_with_noise_ set_ set_.source_Tensor slow_conv_dilated2d
+    slow_conv_dilated3d slow_conv_transpose3d smooth_l1_loss to_padded_tensor unique_dim unique_consecutive linalg_lu
+    histogramdd histogramdd.int_bins histogramdd.TensorList_bins cdist cosine_similarity ctc_loss.Tensor
+    ctc_loss.IntList combinations cov corrcoef kron""".split()
 )
 ROWS: dict[str, Op] = {}
 # Compiled classes have no interpreted ones below them: kernels written here are functions.
 REFUSAL = Overrider(_refuse)
 OUT = Overrider(_out)
+IN_PLACE = Overrider(_in_place)
 
 
 def serves(*names: str, grad: dict[Any, Any] | None = None, above: bool = False) -> Callable[[Any], Any]:
@@ -149,9 +145,14 @@ def derivative_of(op: Op, entry: Entry) -> Derivative | None:
     return entry.derivative
 
 
-def _is_name(op: Op) -> bool:
-    """Whether an operator only calls a method, which asks for itself whether the tensor is sparse."""
-    return op.row is not None and op.row.kind == "name"
+def _by_parts(op: Op) -> bool:
+    """Whether a composite is its parts for sparse tensors too; each of them answers for itself. Operators that only
+    call a method ask for themselves whether the tensor is sparse."""
+    if op.row is not None and op.row.kind == "name":
+        return True
+    if op.name.startswith("_"):
+        return op.name.startswith("_foreach_") or op.name in _MADE_FOR
+    return op.name not in _WHOLE
 
 
 def find(op: Op, keys: int) -> Kernel:
@@ -164,8 +165,8 @@ def find(op: Op, keys: int) -> Kernel:
         return IN_VMAP
     entry = TABLE.get(op.name)
     if entry is None:
-        if op.composite is not None and (op.name.startswith("_foreach_") or op.name in _MADE_FOR or _is_name(op)):
-            return op.composite
+        if op.composite is not None and _by_parts(op):
+            return IN_PLACE if op.mutates and op.functional is not None and not op.is_out else op.composite
         if not op.is_out:
             return REFUSAL
         entry = Entry(OUT, None, False)

@@ -9,10 +9,12 @@ from typing import Any
 
 import mindtorch_v2 as torch
 
+from .._dispatch import registry
 from .._dispatch.op import Op, Overrider
 from .coalesce import coalesced
 from .parts import is_coo, parts, replace, with_values
-from .table import TABLE, Entry, refused, serves
+from .refusals import refused
+from .table import TABLE, Entry, serves
 
 _BOTH = (
     "abs asin asinh atan atanh ceil deg2rad erf erfinv expm1 floor frac isinf isnan isneginf isposinf log1p neg "
@@ -90,7 +92,8 @@ def _same(op: Op, args: tuple[Any, ...], keys: int) -> Any:
     whole = op.composite
     if whole is None:
         # The in-place form of another name.
-        return getattr(args[0], f"{_ALSO[op.title()[:-1]]}_")(*args[1:])
+        assert op.functional is not None
+        return registry.get(f"{op.functional.name}_").call(args)
     return whole.run(op, args, keys)
 
 

@@ -1,0 +1,90 @@
+"""What is said of operators without a kernel for a sparse layout: PyTorch's type and first words; and composites,
+which are their parts for sparse tensors too."""
+
+from __future__ import annotations
+
+import warnings
+from typing import Any
+
+import pytest
+
+from .. import _oracle
+from .._subject import mindtorch_only
+from . import _compare, _world
+
+pytestmark = [pytest.mark.oracle, mindtorch_only]
+
+# `t` stands for a tensor of each layout.
+EACH = """
+torch.addcmul(t,t,t)|torch.maximum(t,t)|torch.atan2(t,d)|torch.clamp(t,d,d)|torch.heaviside(t,t)|t.chunk(2)|t.split(1)
+t.diagonal()|t.sort()|t.expand(2,4,6)|torch.nn.functional.pad(t,(1,1))|torch.cat([t,t])
+torch.cumsum(t,0)|torch.softmax(t,0)|torch.tril(t)|t.topk(1)|torch.logical_and(t,t)
+t.index_put((torch.tensor([0]),),torch.tensor(1.0,dtype=torch.float64))|cl(t).unsqueeze_(0)|cl(t).squeeze_()
+cl(t).transpose_(0,1)|cl(t).t_()|cl(t).swapaxes_(0,1)|torch.hstack((t,t))|torch.vstack((t,t))|torch.dstack((t,t))
+torch.diff(t)|torch.column_stack((t,t))|torch.real(t)|torch.nn.functional.l1_loss(t,t)
+torch.addmm(f45,t,e)|torch.mm(w,t.t())|torch.mm(t,e)|torch.mv(t,vec)|cl(w).mul_(t)
+cl(t).true_divide_(2)|cl(t).multiply_(2)|cl(t).subtract_(t)|torch.linalg.matrix_power(t,0)|torch.isclose(t,t)
+w.expand_as(t)|w.view_as(t)|torch.fft.fft(t)|torch.cdist(t,t)|torch.outer(vec4,t)
+"""
+OTHERS = """
+cl(c).resize_(8,6)|cl(c).resize_(2,6)|cl(c).resize_(4,9)|cl(c).resize_(4,3)|cl(c).resize_(6)|cl(s).resize_(8,8)
+cl(c).resize_as_(e5.t().to_sparse_csr())|cl(s).resize_as_(torch.ones(9,9,dtype=torch.float64).to_sparse())
+cl(h).t_()|cl(h).transpose_(0,1)|torch.mv(w,o)|torch.mul(torch.tensor(2.0,dtype=torch.float64).to_sparse(),vec)
+s*torch.ones(2,4,6,dtype=torch.float64)|o*s|torch.tensor(2.0,dtype=torch.float64).to_sparse()*s|cl(vec4).addmv_(c,vec)
+torch.sparse.sampled_addmm(cb,torch.ones(2,2,5,dtype=torch.float64),torch.ones(2,5,3,dtype=torch.float64))
+torch.sparse.sampled_addmm(cb,torch.ones(2,5,dtype=torch.float64),torch.ones(5,3,dtype=torch.float64))
+torch.sparse.sampled_addmm(c,torch.ones(2,3,5,dtype=torch.float64),torch.ones(2,5,6,dtype=torch.float64))
+torch.sparse.sampled_addmm(cb,torch.ones(2,2,5,dtype=torch.float64),torch.ones(2,5,4,dtype=torch.float64))
+torch.ones(0,5,5).to_sparse_csr()|torch.ones(0,5).to_sparse_csr()|torch.ones(5,0).to_sparse_bsc((1,1))
+torch.ones(0,5).to_sparse(1)|torch.ones(2,0,5).to_sparse_csc()|torch.bmm(torch.ones(2,2,2),torch.ones(2,2,2).to_sparse())
+torch._sparse_broadcast_to(o,(3,5))
+"""
+LAYOUTS = ("s", "u", "h", "c", "cc", "b", "bc")
+LONGEST = 40
+
+
+def _calls(t: str | None) -> list[str]:
+    lines = [call for call in (EACH if t else OTHERS).replace("\n", "|").split("|") if call]
+    return lines if t is None else [_replaced(call, t) for call in lines]
+
+
+def _replaced(call: str, name: str) -> str:
+    from .test_calls import _replaced as by_letter
+
+    return by_letter(call, "t", name)
+
+
+def _difference(call: str) -> str | None:
+    ours, theirs = _world.worlds("float64")
+    want, refusal = _world.outcome(call, theirs)
+    if refusal is not None and "INTERNAL ASSERT" in str(refusal):
+        return None
+    got, error = _world.outcome(call, ours)
+    if refusal is None:
+        if error is not None:
+            return repr(error)
+        try:
+            _compare.assert_same(got, want, call, "float64")
+        except AssertionError as difference:
+            return str(difference)
+        return None
+    if error is None:
+        return f"no error, expected {refusal!r}"
+    if type(error) is not type(refusal):
+        return f"{error!r}, expected {refusal!r}"
+    mine, words = str(error), str(refusal)
+    same = mine.startswith(words[:LONGEST]) or (mine[:14], words[:14]) == ("Could not run ",) * 2
+    return None if same else f"{error}, expected {refusal}"
+
+
+@pytest.mark.parametrize("layout", [*LAYOUTS, None])
+def test_types_and_words(layout: str | None) -> None:
+    _oracle.load()
+    found: list[Any] = []
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        for call in _calls(layout):
+            difference = _difference(call)
+            if difference is not None:
+                found.append(f"{call}: {difference[:300]}")
+    assert not found, "\n".join(found)
