@@ -204,3 +204,14 @@ def test_rows_that_are_too_short_for_310p() -> None:
     first, second = said(environment(None), SHORT).splitlines()
     assert first.startswith("True") and "RmsNorm" not in first
     assert second == "True RmsNormBackward"
+
+
+@pytest.mark.parametrize("name", ["sin", "atanh", "sum", "prod", "logical_not", "special.expit"])
+def test_a_number_of_the_cpu_alone_is_no_operand_for_a_result_on_an_npu(name: str) -> None:
+    fn: Any = torch
+    for part in name.split("."):
+        fn = getattr(fn, part)
+    out = torch.ones(1, 2, dtype=torch.complex64, device="npu")
+    with pytest.raises(RuntimeError, match="at least two devices, npu:0 and cpu"):
+        fn(torch.tensor(0.5), out=out)
+    assert torch.add(torch.tensor(1.0), torch.tensor(2.0), out=torch.ones(3, device="npu").resize_(0)).item() == 3

@@ -382,7 +382,14 @@ class MixedKernel(Kernel):
             if t._device != home._device and not (t._keys & CPU and len(t._shape) == 0):
                 raise RuntimeError(_apart(home._device, t._device))
         if op.is_out and op.functional is not None:
-            for out in args[len(op.functional.schema.args) :]:
+            count = len(op.functional.schema.args)
+            given = tensors_in(op.functional.schema, args[:count])
+            if given and all([t._device != home._device for t in given]):
+                # Scalars beside nothing but the result: an only one is refused, as in PyTorch.
+                if len(given) == 1 or not isinstance(args[0], TensorBase):
+                    raise RuntimeError(_apart(home._device, given[0]._device))
+                args = brought(args[:count], home) + args[count:]
+            for out in args[count:]:
                 if isinstance(out, TensorBase) and out._device != home._device:
                     # What is written is no scalar that stands beside others.
                     raise RuntimeError(
