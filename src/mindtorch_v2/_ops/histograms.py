@@ -61,6 +61,9 @@ def _edges(self: Any, bins: Sequence[int], range: Sequence[float] | None) -> lis
             if range[2 * d] > range[2 * d + 1]:
                 raise RuntimeError(f"torch.histogramdd: min should not exceed max, but got min {range[2 * d]:g} max "
                                    f"{range[2 * d + 1]:g} for dimension {d}")
+            if not (math.isfinite(range[2 * d]) and math.isfinite(range[2 * d + 1])):
+                raise RuntimeError(f"torch.histogramdd: dimension {d}'s range [{range[2 * d]:g}, {range[2 * d + 1]:g}] "
+                                   "is not finite")
         lows, highs = (self.new_tensor([range[2 * d + k] for d in builtins.range(n)]) for k in (0, 1))
     elif numel(self):
         points = self.reshape((-1, n))

@@ -81,10 +81,14 @@ def _histc(out: Any, self: Any, bins: int, min: Any, max: Any) -> None:
 
 
 def _counted(outs: Any, x: Any, edges: Any, weight: Any, density: bool, np: Any) -> None:
-    weights = None if weight is None else np_view(weight).ravel()
-    hist = np.histogram(x, edges, weights=weights)[0].astype(np_view(outs[0]).dtype)
+    count = len(edges) - 1
+    inside = (x >= edges[0]) & (x <= edges[-1])
+    # Edges that are not sorted are searched as if they were, as PyTorch does.
+    place = np.clip(np.searchsorted(edges, x[inside], side="right") - 1, 0, max(count - 1, 0))
+    weights = None if weight is None else np_view(weight).ravel()[inside]
+    hist = np.bincount(place, weights, max(count, 1))[:count].astype(np_view(outs[0]).dtype)
     if density:
-        hist = hist / (np.diff(edges) * hist.sum())
+        hist = hist / hist.sum() / np.diff(edges)
     np_view(outs[0])[...] = hist
     np_view(outs[1])[...] = edges
 
