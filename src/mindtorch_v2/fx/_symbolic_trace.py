@@ -66,6 +66,19 @@ def is_fx_symbolic_tracing() -> bool:
     return _State.tracing
 
 
+def _annotation(fn: Any, name: str) -> Any:
+    """The annotation of an argument or of the result; our own, which are texts, as what they name."""
+    found = inspect.get_annotations(fn).get(name)
+    if not isinstance(found, str) or not is_ours(getattr(fn, "__module__", None) or ""):
+        return found
+    try:
+        found = eval(found, fn.__globals__)
+    except NameError:
+        # Names for type checkers alone.
+        return None
+    return None if found is Any else found
+
+
 @compatibility(is_backward_compatible=True)
 class ProxyableClassMeta(type):
     """Metaclass of classes whose construction from proxies becomes a node."""
@@ -322,7 +335,7 @@ class Tracer(TracerBase):
             value = sig.parameters[name].default
             default = () if value is inspect.Parameter.empty else (value,)
         if concrete_args is None or name not in concrete_args:
-            return self.create_proxy("placeholder", name, default, {}, type_expr=fn.__annotations__.get(name, None))
+            return self.create_proxy("placeholder", name, default, {}, type_expr=_annotation(fn, name))
         count = 0
 
         def replace(x: Any) -> Any:
@@ -390,7 +403,7 @@ class Tracer(TracerBase):
             _autowrap_check(patcher, fn_globals, self._autowrap_function_ids)
             for module in self._autowrap_search:
                 _autowrap_check(patcher, module.__dict__, self._autowrap_function_ids)
-            returned = inspect.get_annotations(inspect.unwrap(fn)).get("return", None)
+            returned = _annotation(inspect.unwrap(fn), "return")
             result = fn(*args)
             self.create_node("output", "output", (self.create_arg(result),), {}, type_expr=returned)
         self.submodule_paths = None
