@@ -58,9 +58,9 @@ class ArchiveWriter:
         self._at += size
         self._footer(name, start, size, 0)
 
-    def finish(self, version: str) -> None:
-        """Write what ends an archive."""
-        self.record("version", version.encode())
+    def finish(self, version: str, name: str = "version") -> None:
+        """Write what ends an archive; the version stands in the record of this name."""
+        self.record(name, version.encode())
         self.record(".data/serialization_id", f"{self._names:020d}{self._identity:020d}".encode())
         start, size, count = self._at, 0, len(self._directory)
         for entry in self._directory:

@@ -61,10 +61,10 @@ def _forward_from_src(src: str, globals: dict[str, Any], co_fields: dict[str, An
 
 
 def _format_import_statement(name: str, obj: Any, importer: Any = None) -> str:
-    if name in _custom_builtins:
-        return import_line(name)
-    if is_from_torch(name):
-        return import_line("torch")
+    known = name if name in _custom_builtins else "torch" if is_from_torch(name) else None
+    if known is not None:
+        # Archives name PyTorch, whatever this process calls it.
+        return import_line(known) if importer is None else _custom_builtins[known].import_str
     if importer is not None:
         module, attribute = importer.get_name(obj)
     else:

@@ -416,6 +416,19 @@ class GraphModule(torch.nn.Module):
         del body["_graph"]
         return reduce_graph_module, (body, block)
 
+    def __reduce_package__(self, exporter: Any) -> tuple[Any, ...]:
+        body = self.__dict__.copy()
+        body["_graphmodule_cls_name"] = type(self).__name__
+        body["_graphmodule_graph_node_meta_stack_trace"] = {
+            node.name: node.meta["stack_trace"] for node in self._graph.nodes if "stack_trace" in node.meta
+        }
+        code = self.recompile()
+        block = _format_import_block(code.globals, exporter.importer)
+        del body["_graph"]
+        name = f"fx-generated._{exporter.get_unique_id()}"
+        exporter.save_source_string(name, block + self.code)
+        return reduce_package_graph_module, (body, name)
+
     def _deepcopy_init(self) -> Callable[..., None]:
         return GraphModule.__init__
 

@@ -1,64 +1,26 @@
-"""`torch.package`: models with their code in one archive. Refused by name: `torch.save` keeps values without code."""
+"""`torch.package`: models with their code in one archive, in PyTorch's format.
 
-from __future__ import annotations
+Invariant: code from an archive is known by a mangled name, and never stands in `sys.modules`.
+"""
 
-from typing import Any, NoReturn
+from .analyze.is_from_package import is_from_package
+from .file_structure_representation import Directory
+from .glob_group import GlobGroup
+from .importer import Importer, ObjMismatchError, ObjNotFoundError, OrderedImporter, sys_importer
+from .package_exporter import EmptyMatchError, PackageExporter, PackagingError
+from .package_importer import PackageImporter
 
-
-def _refuse(name: str) -> NoReturn:
-    raise NotImplementedError(
-        f"torch.package.{name} is not supported: archives with code are neither written nor read here; keep values "
-        "with torch.save and code in a package"
-    )
-
-
-class _Refused:
-    """A class of PyTorch that cannot be made here."""
-
-    def __init__(self, *args: Any, **kwargs: Any) -> None:
-        _refuse(type(self).__name__)
-
-
-class PackageExporter(_Refused):
-    """Writes archives; refused."""
-
-
-class PackageImporter(_Refused):
-    """Reads archives; refused."""
-
-
-class Importer(_Refused):
-    """Finds modules by name; refused."""
-
-
-class OrderedImporter(Importer):
-    """Asks several importers in turn; refused."""
-
-
-class Directory(_Refused):
-    """What is in an archive; refused."""
-
-
-class GlobGroup(_Refused):
-    """Names by patterns; refused."""
-
-
-class PackagingError(Exception):
-    """Raised by PyTorch when an archive cannot be written."""
-
-
-class EmptyMatchError(Exception):
-    """Raised by PyTorch when a pattern matches no module."""
-
-
-class ObjNotFoundError(Exception):
-    """Raised by PyTorch when an importer does not find an object."""
-
-
-class ObjMismatchError(Exception):
-    """Raised by PyTorch when an importer finds another object."""
-
-
-def is_from_package(obj: Any) -> bool:
-    """Whether an object's code came from an archive: never here."""
-    return False
+__all__ = [
+    "Directory",
+    "EmptyMatchError",
+    "GlobGroup",
+    "Importer",
+    "ObjMismatchError",
+    "ObjNotFoundError",
+    "OrderedImporter",
+    "PackageExporter",
+    "PackageImporter",
+    "PackagingError",
+    "is_from_package",
+    "sys_importer",
+]

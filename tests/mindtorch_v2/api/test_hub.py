@@ -1,4 +1,4 @@
-"""`torch.hub` with repositories in folders and files at `file:` addresses; `torch.package` is refused by name."""
+"""`torch.hub` with repositories in folders and files at `file:` addresses."""
 
 from __future__ import annotations
 
@@ -13,8 +13,7 @@ from typing import Any
 import pytest
 
 from .. import _oracle
-from .._subject import mindtorch_only, submodule
-from .._subject import subject as torch
+from .._subject import submodule
 
 hub: Any = submodule("hub")
 
@@ -129,11 +128,3 @@ def test_folders(monkeypatch: pytest.MonkeyPatch) -> None:
 def test_names_are_pytorchs() -> None:
     oracle = _oracle.load()
     assert sorted(hub.__all__) == sorted(oracle.hub.__all__)
-
-
-@mindtorch_only
-def test_packages_are_refused_by_name() -> None:
-    for name in ("PackageExporter", "PackageImporter", "Directory", "GlobGroup", "OrderedImporter"):
-        with pytest.raises(NotImplementedError, match=f"torch.package.{name} is not supported"):
-            getattr(torch.package, name)("archive.pt")
-    assert not torch.package.is_from_package(torch)
