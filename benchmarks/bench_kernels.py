@@ -190,6 +190,10 @@ def products() -> Iterator[Line]:
     for count in (1, 16, 64):
         yield line(f"linear {count}x512x1024 bfloat16", function("linear"), (count, 512), (1024, 512), dtype="bfloat16")
     yield line("fft 100 of 1024", lambda t, a, b: t.fft.fft(t.complex(a, b)), (100, 1024), (100, 1024))
+    yield line("fft 2000 of 64", lambda t, a: t.fft.fft(a), (2000, 64), dtype="complex64")
+    yield line("fft 65536", lambda t, a: t.fft.fft(a), (65536,), dtype="complex64")
+    yield line("fft2 4 of 256x256", lambda t, a: t.fft.fft2(a), (4, 256, 256), dtype="complex64")
+    yield line("rfft 65536", lambda t, a: t.fft.rfft(a), (65536,))
     yield line("rfft 100 of 1024", lambda t, a: t.fft.rfft(a), (100, 1024))
     yield line("einsum bhqd,bhkd->bhqk", lambda t, a, b: t.einsum("bhqd,bhkd->bhqk", a, b), (2, 8, 128, 64),
                (2, 8, 128, 64))  # fmt: skip

@@ -183,6 +183,23 @@ def unique_consecutive(
 def histc(*args: Storage | int | float | _Ints) -> bool: ...
 def mode(*args: Storage | int | _Ints) -> bool: ...
 def isin(*args: Storage | int | _Ints) -> bool: ...
+
+# Transforms along the middle of [outer][n][inner], where n is a power of two. Modes: complex; reals to the first half
+# and one more; back from those; reals to all. The code is that of the parts.
+def fourier(
+    mode: int,
+    code: int,
+    source: Storage,
+    offset: int,
+    out: Storage,
+    out_offset: int,
+    outer: int,
+    n: int,
+    inner: int,
+    forward: bool,
+    scale: float,
+    /,
+) -> None: ...
 def tls_get() -> int: ...
 def tls_set(word: int, /) -> None: ...
 def get_num_threads() -> int: ...
