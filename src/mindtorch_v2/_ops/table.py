@@ -191,13 +191,25 @@ def grad_when_written(o: Op, **grad: Callable[..., Any]) -> None:
     o.row.inplace_op.derivative = InplaceDerivative(Formulas(o.name, o.schema, dict(grad), node, ()))
 
 
+def out_names(o: Op) -> tuple[str, ...]:
+    """What the tensors are called that the form with `out=` writes to: as the results, where those have names."""
+    returns = o.schema.returns
+    if len(returns) == 1:
+        return ("out",)
+    taken = {a.name for a in o.schema.args}
+    if any(r.name in taken or r.name == f"result{i}" for i, r in enumerate(returns)):
+        return tuple(f"out{i}" for i in range(len(returns)))
+    return tuple(r.name for r in returns)
+
+
 def _out(o: Op, row: Row) -> Op:
     base, overload = _split(o.name)
     inside = o.schema_text[o.schema_text.index("(") + 1: o.schema_text.rindex("->")].strip()[:-1]
-    names = ["out"] if len(o.schema.returns) == 1 else [f"out{i}" for i in range(len(o.schema.returns))]
+    names = out_names(o)
     outs = ", ".join(f"Tensor({chr(97 + i)}!) {n}" for i, n in enumerate(names))
     star = "" if any(a.kwonly for a in o.schema.args) else "*, "
-    returns = ", ".join(f"Tensor({chr(97 + i)}!)" for i in range(len(names)))
+    named = len(names) > 1 and names[0] != "out0"
+    returns = ", ".join(f"Tensor({chr(97 + i)}!)" + (f" {n}" if named else "") for i, n in enumerate(names))
     text = f"{base}.{overload[1:] + '_' if overload else ''}out({inside}, {star}{outs}) -> " + (
         returns if len(names) == 1 else f"({returns})")
     p = registry.declare(Op(f"{base}.{overload[1:] + '_' if overload else ''}out", text))

@@ -136,3 +136,14 @@ def test_results_are_pytorchs() -> None:
             wrong.append(f"{name}: {str(error)[:200]}")
     assert not wrong, "\n".join(wrong)
     assert compared >= LEAST
+
+
+def test_results_of_several_are_named_as_pytorchs() -> None:
+    """`torch.ops.aten.linalg_qr.out(a, Q=q, R=r)`."""
+    oracle = _oracle.load()
+    names = "frexp.Tensor_out histogram.bin_ct_out linalg_eig.out linalg_lu.out linalg_lu_factor.out linalg_qr.out"
+    names += " linalg_lstsq.out linalg_slogdet.out linalg_solve_ex.out"
+    for name in names.split():
+        base, overload = name.split(".")
+        ours, theirs = (getattr(getattr(lib.ops.aten, base), overload) for lib in (torch, oracle))
+        assert _arguments(ours) == _arguments(theirs), name
