@@ -314,6 +314,34 @@ Batches plan_batches(const Plan& p, const Tensor& a, const Tensor& b) {
     return out;
 }
 
+// groupSize holds the rows of a group in its lowest 16 bits, those of the other two dimensions above; groups of the inner
+// dimension have a scale, and an offset, for each column: ((x1 @ ((x2 - x2Offset) * x2Scale)) + yOffset) * x1Scale + bias.
+constexpr int64_t kGroupBits = 16, kGroupMask = (1 << kGroupBits) - 1;
+
+bool in_groups(const Call& c, const Quantized& q) { return q.scale == kFifth.scale && c.integer("groupSize") != 0; }
+
+void plan_scales_of_groups(const Plan& p, int64_t inner, int64_t columns) {
+    int64_t size = p.integer("groupSize"), group = size & kGroupMask;
+    int64_t others[] = {size >> kGroupBits & kGroupMask, size >> 2 * kGroupBits & kGroupMask};
+    p.require(size > 0 && group > 0 && others[0] <= 1 && others[1] <= 1, "groupSize is %lld; groups of the inner dimension are computed",
+              static_cast<long long>(size));
+    for (const char* name : {"x2Scale", "x2Offset"})
+        if (p.has(name)) p.shape(name, {(inner + group - 1) / group, columns});
+}
+
+// The second operand with the scales of its groups; `w` are matrices of (inner, columns).
+void scale_groups(const Run& r, Values& w, int64_t inner, int64_t columns) {
+    auto scale = read_scale(r, r.tensor("x2Scale"));
+    Values offset(scale.size(), 0);
+    if (r.has("x2Offset")) offset = r.read<double>(r.tensor("x2Offset"));
+    int64_t group = r.integer("groupSize") & kGroupMask;
+    for (size_t i = 0; i < w.size(); ++i) {
+        int64_t row = int64_t(i) / columns % inner, column = int64_t(i) % columns;
+        size_t at = size_t(row / group * columns + column);
+        w[i] = (w[i] - offset[at]) * scale[at];
+    }
+}
+
 void plan_quantized(Plan& p, const Quantized& q) {
     Tensor a = operand(p, "x1", q.transpose1), b = operand(p, "x2", q.transpose2);
     auto known = [](int dtype) { return dtype == ACL_INT8 || is_narrow(dtype); };
@@ -328,16 +356,15 @@ void plan_quantized(Plan& p, const Quantized& q) {
                   static_cast<long long>(count));
     };
     if (q.scale != nullptr && !p.has(q.scale)) refuse(ACLNN_ERR_PARAM_NULLPTR, "%s must not be null", q.scale);
-    one_or(q.scale, columns);
+    if (in_groups(p, q)) plan_scales_of_groups(p, a.dims.back(), columns);
+    else one_or(q.scale, columns);
     one_or(q.rows, rows);
     one_or(q.offset, columns);
     if (p.has("bias"))
         p.require(p.tensor("bias").dims.back() == columns, "bias has shape %s", text(p.tensor("bias").dims).c_str());
     if (q.scale == kFifth.scale) {
-        for (const char* name : {"yScale", "x1Offset", "x2Offset"})
-            p.require(!p.has(name), "%s is not computed by the emulator", name);
-        p.require(p.integer("groupSize") == 0, "groupSize is %lld; the emulator computes 0",
-                  static_cast<long long>(p.integer("groupSize")));
+        for (const char* name : {"yScale", "x1Offset"}) p.require(!p.has(name), "%s is not computed by the emulator", name);
+        p.require(in_groups(p, q) || !p.has("x2Offset"), "x2Offset belongs to scales of groups, groupSize is 0");
     }
     p.workspace = uint64_t(s.out.product()) * 4;
 }
@@ -349,7 +376,9 @@ void run_quantized(Run& r, const Quantized& q) {
     int64_t rows = to.dims[to.rank() - 2], columns = to.dims.back(), inner = a.dims.back();
     first[first.n - 1] = inner, second[second.n - 2] = inner;
     auto x = r.read<double>(a, first), w = r.read<double>(b, second);
-    Values scale = q.scale ? read_scale(r, r.tensor(q.scale)) : Values{r.real("deqScale")};
+    bool groups = in_groups(r, q);
+    if (groups) scale_groups(r, w, inner, columns);
+    Values scale = groups ? Values{1} : q.scale ? read_scale(r, r.tensor(q.scale)) : Values{r.real("deqScale")};
     Values per_row{1}, offset{0}, bias;
     if (q.rows && r.has(q.rows)) per_row = r.read<double>(r.tensor(q.rows));
     if (q.offset && r.has(q.offset)) offset = r.read<double>(r.tensor(q.offset));
@@ -366,8 +395,13 @@ void run_quantized(Run& r, const Quantized& q) {
             double added = bias.empty() ? 0 : bias[size_t(n * columns) + column];
             double factor = scale[scale.size() == 1 ? 0 : column] * per_row[per_row.size() == 1 ? 0 : row];
             if (to.dtype == ACL_INT32 && !is_real(r.tensor(q.scale ? q.scale : "x1").dtype)) factor = 1;
+            double shift = offset[offset.size() == 1 ? 0 : column];
+            if (groups) {
+                out.push_back((acc[size_t(i)] + shift) * factor + added);
+                continue;
+            }
             double value = whole ? (acc[size_t(i)] + added) * factor : acc[size_t(i)] * factor + added;
-            out.push_back(value + offset[offset.size() == 1 ? 0 : column]);
+            out.push_back(value + shift);
         }
     }
     r.write(to, to.dtype == ACL_INT8 ? to_bytes(out) : out);

@@ -307,6 +307,29 @@ p("aclnnBlockSparseAttention",
    "nextTokens": 65535, "softmaxLseFlag": 0},
   attentionOut=(weights @ HALF.astype(np.float64)).astype(np.float16)[:, None])  # fmt: skip
 
+tokens, kernel = RNG.uniform(-1, 1, (4, 1, 3)).astype(np.float16), RNG.uniform(-1, 1, (2, 3)).astype(np.float16)
+before = np.concatenate([np.zeros((1, 1, 3)), tokens[:-1].astype(np.float64)])
+seen = np.array([[True, True, False, True]])
+masked = (before * kernel[0] + tokens * kernel[1].astype(np.float64)) * seen.T[:, :, None]
+p("aclnnMaskedCausalConv1d", {"x": tokens, "weight": kernel, "maskOptional": seen}, out=masked.astype(np.float16))
+volume = RNG.uniform(-1, 1, (1, 2, 2, 4, 1)).astype(F)
+p("aclnnMaxPool3D", {"x": volume, "ksize": [2, 2, 2], "strides": [2, 2, 2], "padding": "VALID", "ceilMode": 0},
+  out=volume.reshape(1, 1, 2, 1, 2, 2, 2, 1).max((2, 4, 6)))  # fmt: skip
+bytes_, steps = RNG.integers(-9, 9, (4, 3)).astype(np.int8), RNG.uniform(0.5, 1, (2, 3)).astype(F)
+scaled = bytes_ * np.repeat(steps.astype(np.float64), 2, 0)
+p("aclnnQuantMatmulV5", {"x1": bytes_.T.copy(), "x2": bytes_, "x1Scale": ONES, "x2Scale": steps, "transposeX1": False,
+                         "transposeX2": False, "groupSize": 2},
+  out=(bytes_.T.astype(np.float64) @ scaled).astype(np.float16))  # fmt: skip
+heads = RNG.uniform(-1, 1, (1, 3, 2, 4)).astype(F)
+sines, cosines = RNG.uniform(-1, 1, (2, 3, 4)).astype(F)
+turned = heads.transpose(0, 2, 1, 3)
+other = np.concatenate([-turned[..., 2:], turned[..., :2]], -1)
+p("aclnnNormRopeConcat", {"query": heads, "key": heads, "value": heads, "ropeSin": sines, "ropeCos": cosines,
+                          "normType": 0, "normAddedType": 0, "ropeType": 2, "concatOrder": 0, "eps": 1e-5,
+                          "isTraining": False},
+  queryOutput=turned * cosines + other * sines, keyOutput=turned * cosines + other * sines,
+  valueOutput=turned.copy())  # fmt: skip
+
 
 def translation_unit(programs: list[Program]) -> str:
     """One source file of several programs."""

@@ -4,10 +4,11 @@ from __future__ import annotations
 
 from typing import Any
 
+import ml_dtypes
 import numpy as np
 
 from ._direct import Direct, check, check_refusals, each
-from ._kernels import Out, call, refused
+from ._kernels import Out, assert_same, call, refused
 
 RNG = np.random.default_rng(3)
 F, H = np.float32, np.float16
@@ -157,6 +158,27 @@ def test_results_that_do_not_fit() -> None:
     assert refused("aclnnAscendQuant", **{**QUANT, "dstType": 3}, scale=SCALE, y=Out((4, 2), "int32")) == 161002
     assert refused("aclnnAscendQuant", **{**QUANT, "dstType": 2}, scale=SCALE, y=Out((4, 1), "int32")) == 161002
     assert refused("aclnnAscendQuant", **{**QUANT, "roundMode": "up"}, scale=SCALE, y=Out((4, 8), "int8")) == 161002
+
+
+def test_scales_of_groups() -> None:
+    """Groups of the inner dimension have their own scale, and offset, for each column."""
+    scales = np.stack([COLUMN, COLUMN / 2, COLUMN / 4])
+    steps = np.repeat(wide(scales), 3, 0)[:8]
+    start = np.arange(6, dtype=F)
+    values = {"x1": BYTES1, "x1Scale": ROWS, "transposeX1": False, "transposeX2": False, "groupSize": 3,
+              "yOffset": start, "out": Out((4, 6), "float16")}  # fmt: skip
+    want = ((wide(BYTES1) @ (wide(BYTES2) * steps) + start) * wide(ROWS)[:, None]).astype(H)
+    assert_same(call("aclnnQuantMatmulV5", **values, x2=BYTES2, x2Scale=scales), want)
+    nibbles = RNG.integers(-8, 8, (8, 6)).astype(np.int8)
+    shifts = RNG.integers(-3, 4, (3, 6)).astype(H)
+    want = (
+        (wide(BYTES1) @ ((nibbles - np.repeat(wide(shifts), 3, 0)[:8]) * steps) + start) * wide(ROWS)[:, None]
+    ).astype(H)
+    four = nibbles.astype(ml_dtypes.int4)
+    assert_same(call("aclnnQuantMatmulV5", **values, x2=four, x2Scale=scales, x2Offset=shifts), want)
+    for wrong in ({"groupSize": -3}, {"groupSize": 3 | 128 << 16}, {"groupSize": 2}, {"x2Offset": shifts[:2]},
+                  {"groupSize": 0, "x2Scale": COLUMN, "x2Offset": shifts}):  # fmt: skip
+        assert refused("aclnnQuantMatmulV5", **{**values, "x2": BYTES2, "x2Scale": scales, **wrong}) == 161002, wrong
 
 
 # -- groups ----------------------------------------------------------------------------------------------------------
