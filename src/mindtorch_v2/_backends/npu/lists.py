@@ -155,6 +155,7 @@ class ListCall:
         if not self.fits(args):
             return False
         places: dict[int, int] = {}
+        t: TensorBase
         i = 0
         for t in args[0]:
             places[id(t._storage)] = i
@@ -208,6 +209,7 @@ class ListCall:
     def made(self, args: tuple[Any, ...], numbers: bool) -> list[Any]:
         """New tensors like those of the first list, or a number of each."""
         outs: list[Any] = []
+        t: TensorBase
         for t in args[self.lists[0]]:
             shape: tuple[int, ...] = () if numbers else t._shape
             outs.append(empty(shape, contiguous_strides(shape), t._dtype, t._device))
