@@ -106,6 +106,10 @@ def mistakes(name: str, values: dict[str, Any]) -> Iterator[Mistake]:
                 yield Mistake(f"{key}: another shape", {**values, key: other}, (INVALID, 0))
         elif p["type"] == "int64_t" and key in ("dim", "axis"):
             yield Mistake(f"{key} 99", {**values, key: 99}, (INVALID,))
+        elif p["type"] == "aclIntArray*" and key in ("dim", "dims", "axis", "axes") and len(value):
+            yield Mistake(f"{key} 99", {**values, key: [99, *value[1:]]}, (INVALID,))
+        elif p["type"] in ("int64_t", "int32_t", "int8_t") and key in ("reduction", "cubeMathType"):
+            yield Mistake(f"{key} 99", {**values, key: 99}, (INVALID,))
 
 
 class Phase1(Call):
