@@ -8,7 +8,7 @@ using namespace mt;
 // No other file needs to know them.
 extern PyMethodDef optimizer_methods[], conv_methods[], attention_methods[], channel_norm_methods[], pad_methods[],
     size_methods[], sparse_methods[], function_methods[], search_methods[], vendor_methods[], window_last_methods[],
-    conv_last_methods[], recurrent_methods[], grid_methods[], counting_methods[], fourier_methods[];
+    conv_last_methods[], recurrent_methods[], grid_methods[], counting_methods[], fourier_methods[], members_methods[];
 // size.cpp
 namespace mt {
 extern PyTypeObject ShapeType;
@@ -71,7 +71,7 @@ PyMODINIT_FUNC PyInit__native(void) {
             random_methods,    window_methods,       optimizer_methods, cpu_methods,         conv_methods,
             attention_methods, channel_norm_methods, pad_methods,       size_methods,        sparse_methods,
             function_methods,  search_methods,       vendor_methods,    window_last_methods, conv_last_methods,
-            recurrent_methods, grid_methods,         counting_methods,  fourier_methods};
+            recurrent_methods, grid_methods,         counting_methods,  fourier_methods,     members_methods};
         for (const PyMethodDef* family : families)
             for (; family->ml_name; ++family) methods.push_back(*family);
         methods.push_back({nullptr, nullptr, 0, nullptr});

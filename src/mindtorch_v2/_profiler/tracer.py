@@ -12,6 +12,7 @@ from time import perf_counter_ns
 from types import CodeType, FrameType
 from typing import Any
 
+from .. import _native
 from .recorder import Record, Session
 
 _PACKAGE = os.path.dirname(os.path.dirname(os.path.abspath(__file__)))
@@ -108,11 +109,13 @@ class Tracer:
 def start(session: Session) -> None:
     tracer = Tracer(session)
     tracer.existing(sys._getframe(1))
+    _native.show_modules(True)
     sys.setprofile(tracer)
 
 
 def stop(session: Session) -> None:
     sys.setprofile(None)
+    _native.show_modules(False)
     now = perf_counter_ns()
     for thread in session.threads.values():
         while thread.python:

@@ -21,6 +21,7 @@ from typing import Any
 
 import mindtorch_v2 as torch
 
+from ..nn.modules._walk import quicken
 from ..utils import _pytree as pytree
 from . import _leaves
 from ._codegen import _PyTreeCodeGen, _PyTreeInfo
@@ -397,15 +398,18 @@ class Tracer(TracerBase):
             raise AssertionError(f"Expected FunctionType, got {type(fn)}")
         fn_globals = fn.__globals__
         fn, args = self.create_args_for_root(fn, is_module, concrete_args)
-        with _new_patcher() as patcher:
-            self._patch_modules(patcher)
-            _patch_wrapped_functions(patcher)
-            _autowrap_check(patcher, fn_globals, self._autowrap_function_ids)
-            for module in self._autowrap_search:
-                _autowrap_check(patcher, module.__dict__, self._autowrap_function_ids)
-            returned = _annotation(inspect.unwrap(fn), "return")
-            result = fn(*args)
-            self.create_node("output", "output", (self.create_arg(result),), {}, type_expr=returned)
+        try:
+            with _new_patcher() as patcher:
+                self._patch_modules(patcher)
+                _patch_wrapped_functions(patcher)
+                _autowrap_check(patcher, fn_globals, self._autowrap_function_ids)
+                for module in self._autowrap_search:
+                    _autowrap_check(patcher, module.__dict__, self._autowrap_function_ids)
+                returned = _annotation(inspect.unwrap(fn), "return")
+                result = fn(*args)
+                self.create_node("output", "output", (self.create_arg(result),), {}, type_expr=returned)
+        finally:
+            quicken(torch.nn.Module)
         self.submodule_paths = None
         return self.graph
 

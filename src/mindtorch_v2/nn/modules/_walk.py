@@ -10,6 +10,8 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import TYPE_CHECKING, Any
 
+from ... import _native
+
 if TYPE_CHECKING:
     from .module import Module
 
@@ -73,3 +75,12 @@ def members(root: Module, kind: str, recurse: bool, usual: Any) -> Iterator[Any]
                 break
         else:
             stack.pop()
+
+
+def quicken(cls: type) -> None:
+    """Let modules of a class and of those derived from it find their members, and call `forward`, natively: as far as
+    the classes have Module's own methods."""
+    classes = [cls]
+    for each in classes:
+        _native.quicken(each)
+        classes += each.__subclasses__()

@@ -1,7 +1,7 @@
 """`Module`: a tree of named parameters, buffers and submodules with a `forward`.
 
 Invariant: a name is a parameter, a buffer, a submodule or a plain attribute, never two of them. A module without hooks
-goes from `__call__` to `forward` with one test.
+goes from `__call__` to `forward` with one test, natively (`csrc/kernels/members.cpp`).
 """
 
 from __future__ import annotations
@@ -16,6 +16,7 @@ from typing import Any, TypeVar, cast
 
 import mindtorch_v2 as torch
 
+from ... import _native
 from ..._autograd.hooks import HookDict, RemovableHandle
 from ..._backends.cpu.kernels.optimizers import forget_grads
 from ..._tensor import Tensor
@@ -118,6 +119,10 @@ class Module:
         )
         if self.call_super_init:
             super().__init__(*args, **kwargs)
+
+    def __init_subclass__(cls, **options: Any) -> None:
+        super().__init_subclass__(**options)
+        _native.quicken(cls)
 
     # -- calling --------------------------------------------------------------------------------------------------
     def __call__(self, *args: Any, **kwargs: Any) -> Any:
@@ -302,15 +307,6 @@ class Module:
             if name in members:
                 return members[name]
         raise AttributeError(f"'{type(self).__name__}' object has no attribute '{name}'")
-
-    def _weight_and_bias(self) -> tuple[Any, Any]:
-        """`self.weight, self.bias` for layers that need them at every call."""
-        parameters = self._parameters
-        try:
-            return parameters["weight"], parameters["bias"]
-        except KeyError:
-            # Replaced by a plain attribute or a property; looking there first would cost as much as a small product.
-            return self.weight, self.bias
 
     def __setattr__(self, name: str, value: Any) -> None:
         state = self.__dict__
@@ -720,6 +716,10 @@ class Module:
         if not lines:
             return f"{self._get_name()}()"
         return f"{self._get_name()}(\n  " + "\n  ".join(lines) + "\n)"
+
+
+_native.define_members(vars(Module)["__getattr__"], vars(Module)["__call__"])
+_walk.quicken(Module)
 
 
 class _WrappedHook:
