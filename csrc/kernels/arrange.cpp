@@ -8,6 +8,7 @@
 //   arange(out|None, code, n, start, step)                  integers, float16, bfloat16, float32, float64
 //   linspace(out|None, code, n, start, end)                 the same and complex
 //   eye(out|None, code, rows, columns)
+//   triangle(out|None, code, n, rows, columns, k, upper)    integers: the rows, then the columns, of its n places
 #include "cpu.h"
 #include "lanes.h"
 
@@ -248,6 +249,39 @@ PyObject* eye(PyObject*, PyObject* const* args, Py_ssize_t nargs) {
         if (numel) std::memset(o.data, 0, (size_t)numel * (size_t)o.itemsize);
         for (int64_t i = 0; i < std::min(rows, columns); ++i)
             std::memcpy(o.data + i * (columns + 1) * o.itemsize, one, (size_t)o.itemsize);
+        return out.release();
+    });
+}
+
+PyObject* triangle(PyObject*, PyObject* const* args, Py_ssize_t nargs) {
+    return guard([&]() -> PyObject* {
+        expect_args("triangle", nargs, 7);
+        const int64_t n = parse_count(args[2]), rows = parse_count(args[3]), columns = parse_count(args[4]);
+        const bool upper = as_bool(args[6]);
+        // A diagonal outside of the matrix is as good as one just outside.
+        const int64_t k = std::max(-rows, std::min(columns, as_int(args[5])));
+        Operand o;
+        Ref out(parse_new(args, checked_mul(n, 2), o));
+        // Rows with at least one place, so that there are no more of them than places.
+        const int64_t first = upper ? 0 : std::max<int64_t>(-k, 0), last = upper ? std::min(rows, columns - k) : rows;
+        dispatch_arithmetic(o.code, "triangle_indices", [&](auto t) {
+            using T = decltype(t);
+            if constexpr (std::is_integral<T>::value) {
+                T *row = o.as<T>(), *column = row + n;
+                int64_t at = 0;
+                for (int64_t i = first; i < last && at < n; ++i) {
+                    const int64_t begin = upper ? std::max<int64_t>(i + k, 0) : 0;
+                    const int64_t end = upper ? columns : std::min(columns, i + k + 1);
+                    for (int64_t j = begin; j < end && at < n; ++j, ++at) {
+                        row[at] = (T)i;
+                        column[at] = (T)j;
+                    }
+                }
+                if (at != n) fail(PyExc_RuntimeError, "triangle: there are %lld places", (long long)at);
+            } else {
+                fail_dtype("triangle_indices", o.code);
+            }
+        });
         return out.release();
     });
 }

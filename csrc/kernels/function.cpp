@@ -40,6 +40,7 @@ struct Form {
     Py_ssize_t device = -1;  // what a factory asks the default device for
     Out out = Out::UNSURE;
     bool named = false;
+    bool gives = false;  // the list that it was given, which it writes to
 };
 
 struct Function {
@@ -154,6 +155,7 @@ MT_INLINE Fit fit(const Slot& slot, PyObject* v, PyObject** made) {
             break;
         case SCALAR:
             if (PyFloat_CheckExact(v) || is_short(v)) answer = Fit::YES;
+            else if (PyTuple_CheckExact(v) || PyList_CheckExact(v)) answer = Fit::NO;
             break;
         case STR:
             if (PyUnicode_CheckExact(v)) answer = Fit::YES;
@@ -311,11 +313,13 @@ PyObject* call(PyObject* callable, PyObject* const* args, size_t nargsf, PyObjec
     const bool several = self->forms->size() > 1;
     for (const Form& form : *self->forms) {
         PyObject *bound = nullptr, *out = nullptr;
+        if (form.gives && PyVectorcall_NARGS(nargsf) == 0) break;
         const Fit answer = bind(form, args, PyVectorcall_NARGS(nargsf), kwnames, several, &bound, &out);
         if (answer == Fit::NO) continue;
         if (answer == Fit::UNSURE) break;
         if (!bound) return nullptr;
         PyObject* result = run(form, bound, out);
+        if (result && form.gives) Py_SETREF(result, Py_NewRef(args[0]));
         if (MT_UNLIKELY(!result) && is_retold()) retell(self, args, PyVectorcall_NARGS(nargsf), kwnames);
         return result;
     }
@@ -351,9 +355,8 @@ Form read_form(PyObject* given) {
     if (!PyTuple_Check(given)) mt::fail(PyExc_TypeError, "Function(): a signature is described by a tuple");
     PyObject *op, *call, *slots;
     Py_ssize_t spread, device;
-    long out;
-    int shown;
-    if (!PyArg_ParseTuple(given, "OOO!nnlp:form", &op, &call, &PyTuple_Type, &slots, &spread, &device, &out, &shown))
+    long out, result;
+    if (!PyArg_ParseTuple(given, "OOO!nnll:form", &op, &call, &PyTuple_Type, &slots, &spread, &device, &out, &result))
         mt::fail_set();
     const Py_ssize_t n = PyTuple_GET_SIZE(slots);
     if (n > MOST_SLOTS || spread >= n || device >= n) mt::fail(PyExc_ValueError, "Function(): too many arguments");
@@ -367,7 +370,8 @@ Form read_form(PyObject* given) {
     form.spread = spread;
     form.device = device;
     form.out = out == 0 ? Out::NONE : out == 1 ? Out::ONE : Out::UNSURE;
-    form.named = shown != 0;
+    form.named = result == 1;
+    form.gives = result == 2;
     return form;
 }
 
@@ -490,7 +494,9 @@ PyTypeObject make_type(const char* name, const char* doc, unsigned long flags, d
 // ------------------------------------------------------------------------------ functions that are written in Python
 
 // Handlers among the arguments, and modes, see such a function as a whole. Where there are none, the function is called
-// as if nothing stood before it.
+// as if nothing stood before it. A method asks its tensor alone, and may take nothing else.
+enum class Looks : long { AT_ALL, AT_THE_FIRST, AT_ONE };
+
 struct Overridable {
     PyObject_HEAD
     vectorcallfunc vectorcall;
@@ -524,12 +530,40 @@ PyObject* call_overridable(PyObject* callable, PyObject* const* args, size_t nar
     return PyObject_Vectorcall(quiet ? self->fn : self->asking, args, nargsf, kwnames);
 }
 
+PyObject* call_of_tensor(PyObject* callable, PyObject* const* args, size_t nargsf, PyObject* kwnames) {
+    Overridable* self = reinterpret_cast<Overridable*>(callable);
+    const bool quiet = PyVectorcall_NARGS(nargsf) > 0 && is_plain(args[0]);
+    return PyObject_Vectorcall(quiet ? self->fn : self->asking, args, nargsf, kwnames);
+}
+
+// In the words of Python for a method written in C.
+PyObject* refuse_arguments(PyObject* callable, Py_ssize_t nargs, PyObject* kwnames) {
+    PyObject* name = PyObject_GetAttrString(callable, "__name__");
+    if (!name) return nullptr;
+    if (kwnames && PyTuple_GET_SIZE(kwnames))
+        PyErr_Format(PyExc_TypeError, "TensorBase.%U() takes no keyword arguments", name);
+    else PyErr_Format(PyExc_TypeError, "TensorBase.%U() takes no arguments (%zd given)", name, nargs - 1);
+    Py_DECREF(name);
+    return nullptr;
+}
+
+PyObject* call_question(PyObject* callable, PyObject* const* args, size_t nargsf, PyObject* kwnames) {
+    Overridable* self = reinterpret_cast<Overridable*>(callable);
+    const Py_ssize_t nargs = PyVectorcall_NARGS(nargsf);
+    if (MT_LIKELY(nargs == 1 && !kwnames && is_plain(args[0]))) return PyObject_Vectorcall(self->fn, args, 1, nullptr);
+    if (nargs > 0 && is_plain(args[0])) return refuse_arguments(callable, nargs, kwnames);
+    return PyObject_Vectorcall(self->asking, args, nargsf, kwnames);
+}
+
 PyObject* overridable_new(PyTypeObject* type, PyObject* args, PyObject*) {
     PyObject *fn, *asking;
-    if (!PyArg_ParseTuple(args, "OO:Overridable", &fn, &asking)) return nullptr;
+    long looks = 0;
+    if (!PyArg_ParseTuple(args, "OO|l:Overridable", &fn, &asking, &looks)) return nullptr;
     Overridable* self = reinterpret_cast<Overridable*>(type->tp_alloc(type, 0));
     if (!self) return nullptr;
-    self->vectorcall = call_overridable;
+    self->vectorcall = looks == (long)Looks::AT_ONE         ? call_question
+                       : looks == (long)Looks::AT_THE_FIRST ? call_of_tensor
+                                                            : call_overridable;
     self->fn = Py_NewRef(fn);
     self->asking = Py_NewRef(asking);
     return reinterpret_cast<PyObject*>(self);
@@ -588,6 +622,52 @@ PyTypeObject make_overridable_type() {
     t.tp_methods = function_methods_;
     t.tp_getset = overridable_fields;
     return t;
+}
+
+// ------------------------------------------------------------------------------ classes whose instances are values
+
+constexpr Py_ssize_t MOST_KEPT = 4;
+struct Kept {
+    PyTypeObject* type;
+    PyObject* known;  // by argument
+};
+Kept kept[MOST_KEPT] = {};
+
+// `cls(value)` where such an instance was made before is that instance; every other call is made as ever.
+PyObject* call_kept(PyObject* callable, PyObject* const* args, size_t nargsf, PyObject* kwnames) {
+    if (PyVectorcall_NARGS(nargsf) == 1 && !kwnames) {
+        for (const Kept& each : kept) {
+            if (reinterpret_cast<PyObject*>(each.type) != callable) continue;
+            PyObject* found = PyDict_GetItemWithError(each.known, args[0]);
+            if (found) return Py_NewRef(found);
+            PyErr_Clear();  // what cannot be a key is refused by the class
+            break;
+        }
+    }
+    PyObject* given = packed(args, PyVectorcall_NARGS(nargsf));
+    PyObject* by_name = kwnames && given ? PyDict_New() : nullptr;
+    bool whole = given && (by_name || !kwnames);
+    for (Py_ssize_t k = 0; whole && kwnames && k < PyTuple_GET_SIZE(kwnames); ++k)
+        whole = PyDict_SetItem(by_name, PyTuple_GET_ITEM(kwnames, k), args[PyTuple_GET_SIZE(given) + k]) == 0;
+    PyObject* made = whole ? PyType_Type.tp_call(callable, given, by_name) : nullptr;
+    Py_XDECREF(given);
+    Py_XDECREF(by_name);
+    return made;
+}
+
+PyObject* keep_instances(PyObject*, PyObject* const* args, Py_ssize_t nargs) {
+    return mt::guard([&]() -> PyObject* {
+        mt::expect_args("keep_instances", nargs, 2);
+        if (!PyType_Check(args[0]) || Py_TYPE(args[0]) != &PyType_Type || !PyDict_CheckExact(args[1]))
+            mt::fail(PyExc_TypeError, "keep_instances() expects a class and a dictionary");
+        for (Kept& each : kept) {
+            if (each.type) continue;
+            each = {reinterpret_cast<PyTypeObject*>(Py_NewRef(args[0])), Py_NewRef(args[1])};
+            each.type->tp_vectorcall = call_kept;
+            Py_RETURN_NONE;
+        }
+        mt::fail(PyExc_ValueError, "keep_instances(): there are too many classes");
+    });
 }
 
 // ---------------------------------------------------------------------------------------------------- what they share
@@ -650,5 +730,7 @@ PyMethodDef function_methods[] = {
     MT_METHOD("define_functions", define_functions,
               "define_functions(call_out, named, default_device, foreign, watched): what public functions speak of."),
     MT_METHOD("add_plain", add_plain, "add_plain(cls): a class of tensors whose calls nobody looks at."),
+    MT_METHOD("keep_instances", keep_instances,
+              "keep_instances(cls, known): cls(value) is known[value] where there is one."),
     MT_METHOD("add_silent", add_silent, "add_silent(cls): a class of arguments, no tensors, that have no handler."),
     {nullptr, nullptr, 0, nullptr}};

@@ -432,6 +432,7 @@ PyObject* flip(PyObject*, PyObject* const*, Py_ssize_t);
 PyObject* tri(PyObject*, PyObject* const*, Py_ssize_t);
 PyObject* arange(PyObject*, PyObject* const*, Py_ssize_t);
 PyObject* linspace(PyObject*, PyObject* const*, Py_ssize_t);
+PyObject* triangle(PyObject*, PyObject* const*, Py_ssize_t);
 PyObject* eye(PyObject*, PyObject* const*, Py_ssize_t);
 }  // namespace mt
 
@@ -461,6 +462,7 @@ PyMethodDef index_methods[] = {
     MT_METHOD("tri", tri, "tri(a.., out.., shape, k, upper): a triangle of the last two dimensions, zeros elsewhere."),
     MT_METHOD("arange", arange, "arange(out, code, n, start, step)."),
     MT_METHOD("linspace", linspace, "linspace(out, code, n, start, end)."),
+    MT_METHOD("triangle", triangle, "triangle(out, code, n, rows, columns, k, upper): places of a triangle."),
     MT_METHOD("eye", eye, "eye(out, code, rows, columns)."),
     {nullptr, nullptr, 0, nullptr}};
 extern const mt::IntConstant index_constants[] = {{nullptr, 0}};

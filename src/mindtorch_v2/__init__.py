@@ -28,7 +28,6 @@ from ._backends.cpu import load as _cpu_load
 from ._backends.cpu.kernels import runtime as _cpu  # noqa: F401 (registers the device)
 from ._backends.npu import is_available as _npu_is_available  # noqa: F401 (registers the device)
 from ._core_operators import CORE as _CORE
-from ._creation import *  # noqa: F403
 from ._device import device as device
 from ._dispatch.keys import NESTED as _NESTED
 from ._dispatch.op import RESOLVERS as _RESOLVERS
@@ -49,6 +48,7 @@ from ._version import __version__ as __version__
 
 if _typing.TYPE_CHECKING:
     from . import _C as _C
+    from ._creation import *  # noqa: F403
     from ._finfo import finfo as finfo
     from ._finfo import iinfo as iinfo
     from .autograd import enable_grad as enable_grad
@@ -366,6 +366,8 @@ def __getattr__(name: str) -> _Any:
         from ._legacy import tensor_type
 
         value = tensor_type(name, globals()[_TENSOR_TYPES[name]])
+    elif name in _attach.FACTORIES:
+        value = _attach.factory(name)
     elif name in _FUNCTIONS:
         value = _public.function(name, _FUNCTIONS[name])
     elif name in _late.FUNCTIONS:
@@ -379,4 +381,6 @@ def __getattr__(name: str) -> _Any:
 
 
 def __dir__() -> list[str]:
-    return sorted({*globals(), *_FUNCTIONS, *_LAZY, *_SUBMODULES, *_TENSOR_TYPES, *_late.FUNCTIONS, *_SAME})
+    return sorted(
+        {*globals(), *_attach.FACTORIES, *_FUNCTIONS, *_LAZY, *_SUBMODULES, *_TENSOR_TYPES, *_late.FUNCTIONS, *_SAME}
+    )

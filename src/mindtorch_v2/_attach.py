@@ -96,16 +96,47 @@ def _set_imag(self: Any, value: Any) -> None:
 _SETTERS = {"real": _set_real, "imag": _set_imag}
 
 
+# Factories whose usual calls the native module binds, made when first asked for: their rows in `_ops.create` and
+# `_ops.random` have the same names in capitals.
+FACTORIES = frozenset(
+    """arange empty empty_like empty_strided eye full full_like linspace logspace ones ones_like rand rand_like randint
+    randint_like randn randn_like randperm scalar_tensor tril_indices triu_indices zeros zeros_like""".split()
+)
+
+
+def factory(name: str) -> Callable[..., Any]:
+    """The public function of a factory."""
+    from . import _creation, _random
+    from ._api import bound
+    from ._ops import create, random
+    from ._overrides import overridable
+
+    drawn = name in _random.__all__
+    plain: Any = getattr(_random if drawn else _creation, name)
+    op: Any = getattr(random if drawn else create, name.upper())
+    forms: list[bound.Signature] = [(op, op.call)]
+    if name == "arange":
+        forms.insert(0, (op, _creation.arange_to, (0, 2)))
+    elif name == "eye":
+        forms.insert(0, (op, _creation.eye_square, (1,)))
+    elif name in ("randint", "randint_like"):
+        # The lower bound comes first, or after the tensor.
+        at = int(name == "randint_like")
+        forms.insert(0, (op, lambda args: op.call((*args[:at], 0, *args[at:])), (at,)))
+    return bound.factory(name, overridable(plain) if name in ("linspace", "logspace") else plain, *forms)
+
+
 def functions() -> dict[str, Callable[..., Any]]:
     """Functions of the `torch` namespace."""
-    from . import _creation, _random
+    from . import _random
     from ._ops import shape, view
     from ._overrides import overridable
 
     out: dict[str, Callable[..., Any]] = {name: getattr(_random, name) for name in _random.__all__}
+    for name in FACTORIES:
+        out.pop(name, None)
     for module, names in (
         (view, ("broadcast_tensors", "split")),
-        (_creation, ("linspace", "logspace")),
         (shape, ("atleast_1d", "atleast_2d", "atleast_3d", "meshgrid")),
     ):
         out.update({name: overridable(getattr(module, name)) for name in names})

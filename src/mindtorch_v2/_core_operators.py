@@ -102,9 +102,14 @@ class Hooks:
     dense_like: Any
     scalar: Any
     from_data: Any
+    untyped_storage: Any  # the Python object of a storage that has none yet
+    construct: Any  # `Tensor(...)`
+    asked_data: Any  # `t.data` of a tensor whose class may answer
+    sparse_bytes: Any  # `t.nbytes`
     lifted: Any  # shows a tensor made of numbers to the modes of `__torch_dispatch__`
     # values on other devices
     host_item: Any
+    warn_scalar: Any  # a number of a tensor that requires grad
     to_host: Any
     all_values: Any  # of a tensor inside `vmap`
     at_levels_of: Any  # a new tensor at the levels of `vmap` of another one

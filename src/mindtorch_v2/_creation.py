@@ -384,6 +384,11 @@ def arange(
     return _run_numbers(_ARANGE, args, out, requires_grad)
 
 
+def arange_to(args: tuple[Any, ...]) -> Any:
+    """arange(end, ...), with its options in the operator's order."""
+    return _ARANGE.call((0, args[0], 1, args[1], args[2], args[3], args[4]))
+
+
 def linspace(
     start: Any = _MISSING,
     end: Any = _MISSING,
@@ -506,6 +511,11 @@ def eye(
         pin_memory,
     )
     return _run(_EYE, args, out, requires_grad)
+
+
+def eye_square(args: tuple[Any, ...]) -> Any:
+    """eye(n, ...), with its options in the operator's order."""
+    return _EYE.call((args[0], args[0], args[1], args[2], args[3], args[4]))
 
 
 def tril_indices(

@@ -5,7 +5,9 @@ Invariant: the numbers are stated here, so that asking for them imports nothing.
 
 from typing import Final
 
-from ._dtype import DEFAULTS, STORED, dtype, dtype_or_none
+from . import _native
+from ._dtype import DEFAULTS, STORED, dtype_or_none
+from ._dtype import dtype as DType
 
 __all__ = ["finfo", "iinfo"]
 
@@ -25,7 +27,7 @@ _FLOATS: Final[dict[str, tuple[float, float, float, float]]] = {
 }
 
 
-def _dtype_argument(caller: str, value: object) -> dtype:
+def _dtype_argument(caller: str, value: object) -> DType:
     found = dtype_or_none(value)
     if found is None:
         got = type(value).__name__
@@ -36,22 +38,17 @@ def _dtype_argument(caller: str, value: object) -> dtype:
 class _Limits:
     """What the limits of floating and integer types have in common: read-only, and equal when their dtypes are."""
 
-    __slots__ = ("_of",)
+    __slots__ = ("_of", "bits", "dtype")
 
-    def __init__(self, of: dtype) -> None:
-        object.__setattr__(self, "_of", of)
+    _of: DType
+    # The number of bits of one element, and the name of the type.
+    bits: int
+    dtype: str
 
-    _of: dtype
-
-    @property
-    def bits(self) -> int:
-        """The number of bits of one element."""
-        return self._of.itemsize * 8
-
-    @property
-    def dtype(self) -> str:
-        """The name of the type."""
-        return self._of.name
+    def _set(self, of: DType, **values: float) -> None:
+        facts: dict[str, object] = {"_of": of, "bits": of.itemsize * 8, "dtype": of.name, **values}
+        for name, value in facts.items():
+            object.__setattr__(self, name, value)
 
     def __setattr__(self, name: str, value: object) -> None:
         kind = type(self).__name__
@@ -83,29 +80,22 @@ class finfo(_Limits):
     smallest_normal: float
     tiny: float
 
-    def __new__(cls, type: object = _MISSING) -> "finfo":
-        known = _KNOWN.get(DEFAULTS.dtype if type is _MISSING else type) if type.__hash__ is not None else None
-        # Nobody can change what is known of a type.
-        return known if known is not None and cls is finfo else object.__new__(cls)
-
     def __init__(self, type: object = _MISSING) -> None:
-        if hasattr(self, "_of"):
-            return
         given = DEFAULTS.dtype if type is _MISSING else _dtype_argument("finfo", type)
         if not given.is_floating_point and not given.is_complex:
             raise TypeError(
                 "torch.finfo() requires a floating point input type. Use torch.iinfo to handle 'torch.finfo'"
             )
         of = given.to_real()
-        super().__init__(of)
         found = _FLOATS.get(of.name)
-        if found is not None:
-            eps, most, least, resolution = found
-            values = (eps, most, -most if of.is_signed else least, resolution, least, least)
-            for name, value in zip(finfo.__slots__, values):
-                object.__setattr__(self, name, value)
+        if found is None:
+            self._set(of)
+        else:
+            eps, most, tiny, step = found
+            least = -most if of.is_signed else tiny
+            self._set(of, eps=eps, max=most, min=least, resolution=step, smallest_normal=tiny, tiny=tiny)
         if self.__class__ is finfo:
-            _KNOWN[given] = self
+            _FINFO[given] = self
 
     def __getattr__(self, name: str) -> float:
         if name in finfo.__slots__:  # PyTorch has no limits of packed types either
@@ -119,13 +109,13 @@ class finfo(_Limits):
         )
 
 
-_KNOWN: Final[dict[object, finfo]] = {}
-
-
 class iinfo(_Limits):
-    """The limits of an integer type."""
+    """The limits of an integer type: `max` is the largest number, `min` the smallest."""
 
-    __slots__ = ()
+    __slots__ = ("max", "min")
+
+    max: int
+    min: int
 
     def __init__(self, type: object = _MISSING) -> None:
         if type is _MISSING:
@@ -135,23 +125,21 @@ class iinfo(_Limits):
             raise TypeError("torch.iinfo() requires an integer input type. Use torch.finfo to handle 'torch.iinfo'")
         if of.name == "bool":
             raise TypeError("torch.bool is not supported by torch.iinfo")
-        super().__init__(of)
-
-    @property
-    def max(self) -> int:
-        """The largest number."""
-        top: int = 1 << (self.bits - (1 if self._of.is_signed else 0))
-        return top - 1
-
-    @property
-    def min(self) -> int:
-        """The smallest number."""
-        return -self.max - 1 if self._of.is_signed else 0
+        most = (1 << (int(of.itemsize) * 8 - (1 if of.is_signed else 0))) - 1
+        self._set(of, max=most, min=-most - 1 if of.is_signed else 0)
+        if self.__class__ is iinfo:
+            _IINFO[of] = self
 
     def __repr__(self) -> str:
         # PyTorch prints integers as its C++ streams print doubles.
         return f"iinfo(min={self.min:g}, max={self.max:g}, dtype={self.dtype})"
 
+
+# Nobody can change what is known of a type, so asking again gives the same object.
+_FINFO: Final[dict[object, finfo]] = {}
+_IINFO: Final[dict[object, iinfo]] = {}
+_native.keep_instances(finfo, _FINFO)
+_native.keep_instances(iinfo, _IINFO)
 
 # What a user sees of a class is where it is found.
 for _public in (finfo, iinfo):

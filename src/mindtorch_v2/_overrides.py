@@ -20,6 +20,7 @@ from ._dispatch.op import Op, Overrider, plain_name
 from ._dispatch.registry import get
 from ._dispatch.state import FUNCTION_MODE, LOCAL, NO_TORCH_FUNCTION, modes, set_modes
 from ._tensor_base import TensorBase, instance_of
+from ._unbound import SHOWN
 from ._warn import warn_once
 
 _F = TypeVar("_F", bound=Callable[..., Any])
@@ -485,10 +486,6 @@ def given_values(args: Iterable[Any], kwargs: Mapping[str, Any]) -> list[Any]:
     return out
 
 
-# What `inspect` and tracers ask of a function that is written in Python.
-_SHOWN = (*functools.WRAPPER_ASSIGNMENTS, "__code__", "__defaults__", "__kwdefaults__", "__globals__", "__closure__")
-
-
 def overridable(fn: _F) -> _F:
     """A public function written in Python: handlers among its arguments, and modes, see it as a whole."""
 
@@ -500,7 +497,7 @@ def overridable(fn: _F) -> _F:
         return fn(*args, **kwargs)
 
     public: Any = _native.Overridable(fn, asking)
-    functools.update_wrapper(public, fn, _SHOWN)
+    functools.update_wrapper(public, fn, SHOWN)
     return cast(_F, public)
 
 

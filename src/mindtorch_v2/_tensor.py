@@ -6,11 +6,13 @@ only look at metadata, convert to and from Python, or call rows.
 
 from __future__ import annotations
 
+import functools
 import warnings
 from collections.abc import Iterator
 from typing import TYPE_CHECKING, Any
 
 from . import _native, _overrides
+from . import _tensor_base as base
 from ._attributes import FIELDS, Attributes
 from ._autograd import leaf_policy, tensor_hooks
 from ._autograd.engine import backward_one
@@ -24,6 +26,7 @@ from ._dispatch.keys import (
     BACKENDS,
     BATCHED,
     CONJUGATE,
+    CPU,
     FORWARD,
     LAZY,
     META,
@@ -39,15 +42,14 @@ from ._dtype import FIRST_STORED
 from ._dtype import dtype as DType
 from ._dtype_names import cpp_name
 from ._indexing import getitem, setitem
-from ._layout import channels_last, channels_last_3d, contiguous_format, sparse_coo, sparse_csr, strided
-from ._layout import layout as Layout
+from ._layout import channels_last, sparse_csr
 from ._layout import memory_format as MemoryFormat
 from ._ops.rules.base import wrap_dim
-from ._ops.rules.layout import is_contiguous_as
+from ._ops.rules.layout import asked_contiguous
 from ._ops.rules.shape import check_value
 from ._sizes import long
 from ._strides import compare, contiguous_strides, fastest_first
-from ._tensor_base import TensorBase, alias, is_contiguous, numel, requires_grad
+from ._tensor_base import TensorBase, alias, numel, requires_grad
 from ._unbound import of_tensor, refusal
 from ._warn import TO_SCALAR, warn_once
 
@@ -97,9 +99,7 @@ class Tensor(TensorBase):
 
     def __new__(cls, *args: Any, **kwargs: Any) -> Any:
         """The legacy constructor: `Tensor(2, 3)` is uninitialised, `Tensor([1, 2])` holds the default dtype."""
-        from ._legacy import construct
-
-        return construct(cls, args, kwargs)
+        return HOOKS.construct(cls, args, kwargs)
 
     def __init__(self, *args: Any, **kwargs: Any) -> None:
         """What the arguments say was done by `__new__`."""
@@ -138,66 +138,16 @@ class Tensor(TensorBase):
             raise IndexError(f"Dimension specified as {dim} but tensor has no dimensions")
         return wrap_dim(dim, len(self._shape))
 
-    @of_tensor
-    def nelement(self) -> int:
-        return numel(self)
+    nelement = of_tensor(numel, "nelement", alone=True)
+    ndimension = of_tensor(TensorBase.dim, "ndimension", alone=True)
+    is_contiguous = of_tensor(asked_contiguous, "is_contiguous")
+    is_floating_point = of_tensor(base.is_floating_point, alone=True)
+    is_complex = of_tensor(base.is_complex, alone=True)
+    is_signed = of_tensor(base.is_signed, alone=True)
 
-    @of_tensor
-    def ndimension(self) -> int:
-        return len(self._shape)
-
-    def is_contiguous(self, *, memory_format: Any = contiguous_format) -> bool:
-        if isinstance(self, TensorBase) and self._keys & SPARSE:
-            self._storage.check_has("is_contiguous")
-            return False
-        if memory_format is contiguous_format:
-            try:
-                return is_contiguous(self)
-            except (AttributeError, TypeError) as error:
-                raise refusal("is_contiguous", self, error) from None
-        if memory_format is channels_last or memory_format is channels_last_3d:
-            return is_contiguous_as(self, memory_format)
-        if not isinstance(memory_format, MemoryFormat):
-            kind = plain_name(memory_format)
-            raise TypeError(f"is_contiguous(): argument 'memory_format' must be torch.memory_format, not {kind}")
-        raise RuntimeError(f"is_contiguous: unsupported memory format {memory_format}")
-
-    @property
-    def layout(self) -> Layout:
-        if self._keys & SPARSE:
-            found: Layout = self._storage.layout
-            return found
-        return strided
-
-    @property
-    def itemsize(self) -> int:
-        return self._dtype.itemsize
-
-    @property
-    def nbytes(self) -> int:
-        if self.is_sparse:
-            raise RuntimeError(
-                "nbytes is not defined for sparse tensors.  If you want the size of the constituent tensors, add the "
-                "nbytes of the indices and values.  If you want the size of the  equivalent dense tensor, multiply "
-                "numel() by element_size()"
-            )
-        return numel(self) * self._dtype.itemsize
-
-    def is_floating_point(self) -> bool:
-        try:
-            return self._dtype.is_floating_point
-        except AttributeError as error:
-            raise refusal("is_floating_point", self, error) from None
-
-    def is_complex(self) -> bool:
-        try:
-            return self._dtype.is_complex
-        except AttributeError as error:
-            raise refusal("is_complex", self, error) from None
-
-    @of_tensor
-    def is_signed(self) -> bool:
-        return self._dtype.is_signed
+    layout = property(base.layout)
+    itemsize = property(base.itemsize)
+    nbytes = property(base.nbytes)
 
     @of_tensor
     def is_same_size(self, other: Tensor) -> bool:
@@ -246,9 +196,7 @@ class Tensor(TensorBase):
     def is_cuda(self) -> bool:
         return False
 
-    @property
-    def is_sparse(self) -> bool:
-        return self.layout is sparse_coo
+    is_sparse = property(base.is_sparse)
 
     @property
     def is_sparse_csr(self) -> bool:
@@ -285,20 +233,8 @@ class Tensor(TensorBase):
     def _fix_weakref(self) -> None:
         """Tensors keep their Python object here: weak references stay right by themselves."""
 
-    @of_tensor
-    def get_device(self) -> int:
-        return -1 if self._device.index is None else self._device.index
-
-    def untyped_storage(self) -> Any:
-        try:
-            found = self._storage.wrapper
-        except AttributeError as error:
-            raise refusal("untyped_storage", self, error) from None
-        if found is not None:
-            return found
-        from ._storage import untyped
-
-        return untyped(self)
+    get_device = of_tensor(base.get_device, alone=True)
+    untyped_storage = of_tensor(base.untyped_storage, alone=True)
 
     def storage(self) -> Any:
         from ._typed_storage import typed
@@ -342,23 +278,7 @@ class Tensor(TensorBase):
 
             backward(self, gradient, retain_graph, create_graph, inputs=inputs)
 
-    @property
-    def data(self) -> Any:
-        """The same memory without history and with a version counter of its own."""
-        if self._keys & PYTHON and _overrides.has_torch_function((self,)):
-            getter: Any = Tensor.__dict__["data"].__get__
-            return _overrides.handle_torch_function(getter, (self,), self)
-        if (self._keys | modes()) & (TORCH_DISPATCH | SPARSE):
-            t = self.detach()
-            if self._keys & SPARSE == 0 and t is not self:
-                t._vc = None
-            return t
-        t = alias(self, self._shape, self._stride, self._offset)
-        t._vc = None
-        return t
-
-    @data.setter
-    def data(self, new: Any) -> None:
+    def _set_data(self, new: Any) -> None:
         if not isinstance(new, TensorBase):
             raise TypeError(f"Variable data has to be a tensor, but got {type(new).__name__}")
         if (new._keys ^ self._keys) & _KINDS:
@@ -380,9 +300,11 @@ class Tensor(TensorBase):
         # The node that adds into `.grad` knows the old shape; the next use makes a new one.
         self._accumulator = None
 
-    @data.deleter
-    def data(self) -> None:
+    def _delete_data(self) -> None:
         raise RuntimeError("Deleting tensor data is not allowed. Delete tensor instead!")
+
+    data = property(base.data, _set_data, _delete_data)
+    del _set_data, _delete_data
 
     @property
     def _view_meta(self) -> dict[str, Any] | None:
@@ -433,14 +355,6 @@ class Tensor(TensorBase):
     )
 
     # -- to Python ------------------------------------------------------------------------------------------------
-    def __float__(self) -> float:
-        if self._keys & AUTOGRAD:
-            warn_once(TO_SCALAR)
-        return float(_scalar(self, "double", "__float__"))
-
-    def __int__(self) -> int:
-        return int(_scalar(self, "int64_t", "__int__"))
-
     @of_tensor
     def __complex__(self) -> complex:
         if self._keys & AUTOGRAD:
@@ -481,6 +395,10 @@ class Tensor(TensorBase):
             keys, dt = self._keys, self._dtype
         except AttributeError as error:
             raise refusal("numpy", self, error) from None
+        if keys == CPU and force is False and dt in _NUMPY:
+            # No view, no history, nothing else to look at.
+            self._storage.fix()
+            return _NUMPY[dt](self)
         if keys & BATCHED:
             raise RuntimeError("Cannot access data pointer of Tensor that doesn't have storage")
         if keys & TORCH_DISPATCH:
@@ -609,17 +527,6 @@ def _single(t: Any) -> Any:
     return t.item()
 
 
-def _scalar(t: Any, to: str, name: str) -> Any:
-    if not isinstance(t, TensorBase):
-        raise refusal(name, t, AttributeError())
-    value = t.item() if numel(t) == 1 else _single(t)
-    if type(value) is complex:
-        if value.imag != 0:
-            raise RuntimeError(f"value cannot be converted to type {to} without overflow")
-        return value.real
-    return value
-
-
 def _zeros(shape: tuple[int, ...], dt: DType, dev: Device) -> TensorBase:
     t = empty_contiguous(shape, dt, dev)
     runtime_of(t).fill(t, 0)
@@ -745,6 +652,43 @@ def _to_host(t: Any) -> Any:
     return t.detach().cpu().clone()
 
 
+def _construct(cls: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
+    from ._legacy import construct
+
+    HOOKS.construct = construct
+    return construct(cls, args, kwargs)
+
+
+def _asked_data(t: Any) -> Any:
+    if t._keys & PYTHON and _overrides.has_torch_function((t,)):
+        getter: Any = Tensor.__dict__["data"].__get__
+        return _overrides.handle_torch_function(getter, (t,), t)
+    if (t._keys | modes()) & (TORCH_DISPATCH | SPARSE):
+        new = t.detach()
+        if t._keys & SPARSE == 0 and new is not t:
+            new._vc = None
+        return new
+    new = alias(t, t._shape, t._stride, t._offset)
+    new._vc = None
+    return new
+
+
+def _sparse_bytes(t: Any) -> int:
+    if t.is_sparse:
+        raise RuntimeError(
+            "nbytes is not defined for sparse tensors.  If you want the size of the constituent tensors, add the "
+            "nbytes of the indices and values.  If you want the size of the  equivalent dense tensor, multiply "
+            "numel() by element_size()"
+        )
+    return int(numel(t) * t._dtype.itemsize)
+
+
+def _untyped(t: TensorBase) -> Any:
+    from ._storage import untyped
+
+    return untyped(t)
+
+
 def _of_batches(name: str) -> Any:
     """A function of `_batching.values`, which is loaded by the first call."""
 
@@ -763,6 +707,11 @@ HOOKS.all_values = _of_batches("all_of")
 HOOKS.at_levels_of = _of_batches("at_levels_of")
 HOOKS.many_like = _of_batches("many_like")
 HOOKS.zeros = _zeros
+HOOKS.warn_scalar = functools.partial(warn_once, TO_SCALAR)
+HOOKS.untyped_storage = _untyped
+HOOKS.asked_data = _asked_data
+HOOKS.construct = _construct
+HOOKS.sparse_bytes = _sparse_bytes
 HOOKS.dense_like = _dense_like
 HOOKS.grad_copy = _grad_copy
 HOOKS.sparse_grad = _sparse_grad

@@ -14,10 +14,23 @@ from ._autograd.node import Node
 from ._autograd.version_counter import VersionCounter
 from ._core_operators import CORE, HOOKS
 from ._device import device as Device
-from ._dispatch.keys import AUTOGRAD, BATCHED, CPU, FORWARD, INFERENCE, MEMORY, PYTHON, TORCH_DISPATCH, VIEW, WRAPPED
+from ._dispatch.keys import (
+    AUTOGRAD,
+    BATCHED,
+    CPU,
+    FORWARD,
+    INFERENCE,
+    MEMORY,
+    PYTHON,
+    SPARSE,
+    TORCH_DISPATCH,
+    VIEW,
+    WRAPPED,
+)
 from ._dispatch.state import BELOW_AUTOGRAD, INFERENCE_MODE, STATE, _tls_get, is_inference_mode, modes
 from ._dtype import complex32
 from ._dtype import dtype as DType
+from ._layout import sparse_coo, strided
 from ._mypyc import i64, mypyc_attr
 from ._size import Size
 from ._sizes import LONG_MIN, SHORT, numel_of
@@ -281,13 +294,21 @@ class TensorBase:
             return bool(HOOKS.batched_truth(self))
         return bool(self.item())
 
+    def __float__(self) -> float:
+        if self._keys & AUTOGRAD:
+            HOOKS.warn_scalar()
+        return float(_scalar(self, "double"))
+
+    def __int__(self) -> int:
+        return int(_scalar(self, "int64_t"))
+
     def data_ptr(self) -> int:
         if numel(self) == 0:
             return 0
-        ptr: int = self._storage.ptr
+        ptr: i64 = self._storage.ptr
         if self._keys & BATCHED:
             raise RuntimeError("Cannot access data pointer of Tensor that doesn't have storage")
-        return ptr + self._offset * self._dtype.itemsize if ptr else 0
+        return ptr + self._offset * self._dtype.itemsize if ptr != 0 else 0
 
     def __getitem__(self, key: Any) -> Any:
         if (self._keys | modes()) & PYTHON or in_key(key):
@@ -507,6 +528,18 @@ class TensorBase:
         return unknown("__irshift__", self, other) if o is None else CORE.rshift_.call((self, o))
 
 
+def _scalar(t: TensorBase, to: str) -> Any:
+    """The one number that a tensor holds, without an imaginary part."""
+    if numel(t) != 1:
+        raise ValueError("only one element tensors can be converted to Python scalars")
+    value = t.item()
+    if isinstance(value, complex):
+        if value.imag != 0:
+            raise RuntimeError(f"value cannot be converted to type {to} without overflow")
+        return value.real
+    return value
+
+
 # -- making tensors -----------------------------------------------------------------------------------------------
 def make(
     storage: Any, offset: i64, shape: tuple[int, ...], stride: tuple[int, ...], dt: DType, dev: Device, keys: i64
@@ -614,6 +647,62 @@ def is_contiguous(t: TensorBase) -> bool:
 
 
 _native.make_abstract(TensorBase)
+
+
+def is_floating_point(t: TensorBase) -> bool:
+    return t._dtype.is_floating_point
+
+
+def is_complex(t: TensorBase) -> bool:
+    return t._dtype.is_complex
+
+
+def is_signed(t: TensorBase) -> bool:
+    return t._dtype.is_signed
+
+
+def get_device(t: TensorBase) -> int:
+    index = t._device.index
+    return -1 if index is None else index
+
+
+def itemsize(t: TensorBase) -> int:
+    return t._dtype.itemsize
+
+
+def nbytes(t: TensorBase) -> int:
+    # Python's ints: the bytes of an expanded tensor may be more than 64 bits count.
+    return HOOKS.sparse_bytes(t) if t._keys & SPARSE else int(numel(t)) * int(t._dtype.itemsize)
+
+
+def layout(t: TensorBase) -> Any:
+    return t._storage.layout if t._keys & SPARSE else strided
+
+
+def is_sparse(t: TensorBase) -> bool:
+    return (t._keys & SPARSE) != 0 and t._storage.layout is sparse_coo
+
+
+def data(t: TensorBase) -> Any:
+    """The same memory without history and with a version counter of its own."""
+    if (t._keys | modes()) & (PYTHON | TORCH_DISPATCH | SPARSE):
+        return HOOKS.asked_data(t)
+    new: TensorBase = _alloc(TensorBase, HOOKS.tensor)
+    new._storage = t._storage
+    new._offset = t._offset
+    new._shape = t._shape
+    new._stride = t._stride
+    new._dtype = t._dtype
+    new._device = t._device
+    new._keys = t._keys & (MEMORY | INFERENCE)
+    return new
+
+
+def untyped_storage(t: TensorBase) -> Any:
+    if t._keys & BATCHED:
+        raise NotImplementedError("Cannot access storage of BatchedTensorImpl")
+    found = t._storage.wrapper
+    return HOOKS.untyped_storage(t) if found is None else found
 
 
 def counter(t: TensorBase) -> VersionCounter:

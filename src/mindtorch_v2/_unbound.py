@@ -1,19 +1,22 @@
 """Methods called through the class with something that is no tensor: `torch.Tensor.long("mean")`.
 
 Invariant: such a call is refused in the words of a method written in C. Methods on the way of every program catch the
-error themselves, so that a call of one through a tensor costs nothing more; the others are wrapped.
+error themselves, so that a call of one through a tensor costs nothing more; the others are wrapped, natively.
 """
 
 from __future__ import annotations
 
 import functools
 from collections.abc import Callable
-from typing import Any, TypeVar
+from typing import Any, TypeVar, cast
 
+from . import _native
 from ._dispatch.keys import BATCHED, PYTHON
 from ._tensor_base import TensorBase
 
 Method = TypeVar("Method", bound=Callable[..., Any])
+# What `inspect` and tracers ask of a function that is written in Python.
+SHOWN = (*functools.WRAPPER_ASSIGNMENTS, "__code__", "__defaults__", "__kwdefaults__", "__globals__", "__closure__")
 
 
 def refusal(name: str, value: object, error: Exception) -> Exception:
@@ -26,20 +29,26 @@ def refusal(name: str, value: object, error: Exception) -> Exception:
     return TypeError(f"descriptor '{name}' for 'torch._C.TensorBase' objects doesn't apply to a '{kind}' object")
 
 
-def of_tensor(fn: Method, name: str = "") -> Method:
-    """A method that refuses what is no tensor, and asks a subclass's `__torch_function__` first."""
+def of_tensor(fn: Method, name: str = "", alone: bool = False) -> Method:
+    """A method that refuses what is no tensor, and asks a subclass's `__torch_function__` first. `alone`: it takes
+    nothing but its tensor."""
     called = name or fn.__name__
 
-    @functools.wraps(fn)
-    def method(self: Any, *args: Any, **kwargs: Any) -> Any:
+    def asking(*args: Any, **kwargs: Any) -> Any:
+        if not args:
+            raise TypeError(f"unbound method TensorBase.{called}() needs an argument")
+        self = args[0]
         if not isinstance(self, TensorBase):
             raise refusal(called, self, AttributeError())
         if self._keys & PYTHON:
             from . import _overrides
 
             if _overrides.has_torch_function((self,)):
-                return _overrides.handle_torch_function(method, (self,), self, *args, **kwargs)
-        return fn(self, *args, **kwargs)
+                return _overrides.handle_torch_function(method, (self,), *args, **kwargs)
+        return fn(*args, **kwargs)
 
-    method.asks = True  # type: ignore[attr-defined]
-    return method  # type: ignore[return-value]
+    method: Any = _native.Overridable(fn, asking, 2 if alone else 1)
+    functools.update_wrapper(method, fn, SHOWN)
+    method.__name__ = called
+    method.asks = True
+    return cast(Method, method)

@@ -6,6 +6,7 @@ the function that `public` writes for the same name when it is first needed.
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Callable
 from typing import Any
 
@@ -19,19 +20,28 @@ from .._dispatch.state import FUNCTION_MODE, NO_TORCH_FUNCTION, current_default_
 from .._dtype import dtype
 from .._layout import layout, memory_format
 
+_ROOT = sys.modules[__package__.partition(".")[0]]
 _MOST_ARGUMENTS = 24
 # As in function.cpp.
 _TENSOR, _TENSORS, _INT, _INTS, _BOOL, _FLOAT, _SCALAR, _STR, _TYPED, _OTHER = range(10)
 _NO_OUT, _ONE_OUT, _OTHER_OUT = range(3)
+# What a call gives: the operator's result, or that under names, or the list that was written to.
+_PLAIN, _NAMED, _LIST = range(3)
 _KINDS = {"Tensor": _TENSOR, "int": _INT, "bool": _BOOL, "float": _FLOAT, "Scalar": _SCALAR, "str": _STR}
 _LISTS = {"Tensor": _TENSORS, "int": _INTS}
+# As factories give it to their operators where nobody else does.
+_PIN_MEMORY = Arg("pin_memory", "bool", True, False, 0, "", False, True, True, False)
+# An operator, what is called with its arguments, and which of them that does without.
+Signature = tuple[Op, Callable[[tuple[Any, ...]], Any]] | tuple[Op, Callable[[tuple[Any, ...]], Any], tuple[int, ...]]
 _TYPES: dict[str, type] = {"ScalarType": dtype, "Device": device, "Layout": layout, "MemoryFormat": memory_format}
 
 
 def _retold(fn: Any, args: tuple[Any, ...], kwargs: dict[str, Any], error: BaseException) -> Exception | None:
     """What to say of a call of `fn` that failed, if not what `error` says: PyTorch's words where it fits no signature,
     and ours where Python complained of our own code."""
-    overloads = fn.__overloads__
+    overloads = getattr(fn, "__overloads__", None)
+    if overloads is None:
+        return None  # a factory, which has said it itself
     if isinstance(error, TypeError):
         if overloads.method and not args:
             return TypeError(f"unbound method TensorBase.{overloads.name}() needs an argument")
@@ -61,8 +71,12 @@ for _cls in _TYPES.values():
 
 
 def can_bind(ops: list[Op]) -> bool:
-    # Foreach operators that write give the list back that they were given.
-    return all(len(o.schema.args) <= _MOST_ARGUMENTS and o.schema.returns for o in ops)
+    return all(len(o.schema.args) <= _MOST_ARGUMENTS and (o.schema.returns or writes_list(o)) for o in ops)
+
+
+def writes_list(o: Op) -> bool:
+    """A foreach operator that writes to the tensors of a list: its function gives the list back, and no other's."""
+    return not o.schema.returns and o.name.startswith("_foreach_")
 
 
 def has_options(o: Op) -> bool:
@@ -80,6 +94,33 @@ def bound(name: str, overloads: Overloads, is_method: bool, write: Callable[[Any
     return fn
 
 
+def factory(name: str, fn: Callable[..., Any], *signatures: Signature) -> Callable[..., Any]:
+    """The native function of a factory that is written in Python, `fn`, which serves what is no usual call."""
+    made = _native.Function(tuple(_factory_form(*signature) for signature in signatures), lambda: fn)
+    made.__name__ = made.__qualname__ = name
+    made.__module__ = _ROOT.__name__  # `torch` where the package bears that name
+    made.__doc__ = fn.__doc__
+    return made
+
+
+def _factory_form(o: Op, call: Callable[[tuple[Any, ...]], Any], left_out: tuple[int, ...] = ()) -> tuple[Any, ...]:
+    args = [(i, a) for i, a in enumerate(o.schema.args) if i not in left_out]
+    kinds = [a.kind for _, a in args]
+    like = args[0][1].is_tensor
+    # Other layouts and generators are looked at in Python, as is the device of what is drawn like another tensor.
+    seen = ("Layout", "Generator", "Device") if like and o.title().startswith("rand") else ("Layout", "Generator")
+    slots = [_slot(o, i, a if a.name != "pin_memory" else _PIN_MEMORY, False) for i, a in args]
+    return (
+        o,
+        call,
+        tuple((slot[0], _OTHER, *slot[2:]) if kind in seen else slot for slot, kind in zip(slots, kinds)),
+        0 if args[0][1].is_list and args[1][1].kwonly else -1,
+        -1 if like else kinds.index("Device"),
+        _ONE_OUT if o.row.out_op is not None and not left_out else _OTHER_OUT,
+        _PLAIN,
+    )
+
+
 def _form(o: Op, spread: bool, is_method: bool, count: int) -> tuple[Any, ...]:
     args = o.schema.args
     out = _OTHER_OUT
@@ -94,7 +135,7 @@ def _form(o: Op, spread: bool, is_method: bool, count: int) -> tuple[Any, ...]:
         lists[-1] if spread else -1,
         devices[0] if count == 1 and has_options(o) else -1,
         out,
-        o.result_type is not None,
+        _LIST if writes_list(o) else _NAMED if o.result_type is not None else _PLAIN,
     )
 
 

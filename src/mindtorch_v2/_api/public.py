@@ -20,7 +20,7 @@ from .._dispatch.schema import Arg
 from .._dispatch.state import current_default_device
 from .._overrides import ask, can_answer, given_values
 from .._tensor_base import TensorBase
-from .bound import bound, can_bind, has_options
+from .bound import bound, can_bind, has_options, writes_list
 
 _FAST = {
     # Python compares ints of this size without a call; `need` looks at larger ones.
@@ -128,7 +128,7 @@ def _several(name: str, overloads: Overloads, is_method: bool) -> Callable[..., 
         f"        if not _can_answer(error, _values({given}, kwargs)):\n            raise\n"
         f"        return _ask({name}, {given}, kwargs)\n"
     )
-    if _writes_list(overloads.ops[0]):
+    if writes_list(overloads.ops[0]):
         source = source.replace(
             f"return _invoke({given}, kwargs)",
             f"_invoke({given}, kwargs)\n        return args[0] if args else kwargs['self']",
@@ -136,11 +136,6 @@ def _several(name: str, overloads: Overloads, is_method: bool) -> Callable[..., 
     exec(compile(source, f"<torch.{name}>", "exec"), space)
     fn: Callable[..., Any] = space[name]
     return fn
-
-
-def _writes_list(o: Op) -> bool:
-    """A foreach operator that writes to the tensors of a list: its function gives the list back, and no other's."""
-    return not o.schema.returns and o.name.startswith("_foreach_")
 
 
 def _single(name: str, o: Op, is_method: bool, overloads: Overloads) -> Callable[..., Any]:
@@ -171,7 +166,7 @@ def _single(name: str, o: Op, is_method: bool, overloads: Overloads) -> Callable
         if _NUMPY.intersection(shown) or o.numbers:
             late.append("**kw")
             guard.append(again)
-    if _writes_list(o):
+    if writes_list(o):
         guard.insert(0, f"    given = {shown[0]}")
     # A call that succeeds pays nothing for what follows `except`.
     lines = "\n".join(guard + body + _returns(name, o, is_method, shown)).replace("\n", "\n    ")
@@ -258,7 +253,7 @@ def _returns(name: str, o: Op, is_method: bool, shown: list[str]) -> list[str]:
             f"    _need({name!r}, _requires_grad, 0, requires_grad)\n"
             f"    result = _call({given})\n    result.requires_grad = requires_grad\n    return result"
         )
-    elif _writes_list(o):
+    elif writes_list(o):
         lines.append(f"    _call({given})\n    return given")
     elif o.result_type is None:
         lines.append(f"    return _call({given})")

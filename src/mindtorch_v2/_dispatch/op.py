@@ -77,6 +77,11 @@ class Kernel:
         """Compute straight into `out`, which may be one of the inputs; False when this kernel cannot."""
         return False
 
+    def parts_into(self, args: tuple[Any, ...], out: TensorBase) -> bool:
+        """The same of an operator written in terms of others, which has no rule: False as well where `out` is not as
+        the result will be, or may share memory with an input."""
+        return False
+
 
 UNRESOLVED: Final = Kernel()
 

@@ -5,7 +5,7 @@ from typing import Any
 
 from .._backends.common import transfer
 from .._dispatch.op import Op, Spec
-from .._dtype import DEFAULTS, int64
+from .._dtype import DEFAULTS
 from .._sizes import numel_of, strided_bytes
 from .rules.base import spec
 from .rules.layout import ordered_strides
@@ -16,6 +16,7 @@ from .rules.shape import (
     FactoryRule,
     LikeRule,
     NewRule,
+    PlacesRule,
     SpacedRule,
     check_options,
     check_sizes,
@@ -103,30 +104,10 @@ LOGSPACE: Op = _sequence(f"logspace(Scalar start, Scalar end, int steps, float b
 EYE: Op = _sequence(f"eye(SymInt n, SymInt m, *, {_OPTIONS}) -> Tensor", EyeRule(), transfer.CreateOutKernel(2))
 
 
-def triangle_count(row: int, col: int, offset: int) -> int:
-    """Places of a row x col matrix on and below the diagonal `offset`."""
-    first = min(max(-offset, 0), row)  # rows in front of it have none
-    full = min(max(col - offset - 1, first), row)  # rows from it on have all columns
-    return (first + full + 2 * offset + 1) * (full - first) // 2 + (row - full) * col
-
-
-def _triangle(name: str, row: int, col: int, offset: int, dtype: Any, layout: Any, device: Any,
-              pin_memory: Any) -> Spec:
-    check_options(name, layout, pin_memory)
-    for what, n in (("row", row), ("col", col)):
-        if n < 0:
-            raise RuntimeError(f"{what} must be non-negative, got{n}")
-    dt = dtype or int64
-    if not dt.is_integer:
-        raise NotImplementedError(f"\"{name}\" not implemented for '{dt.scalar_name}'")
-    below = triangle_count(row, col, offset if name == "tril_indices" else offset - 1)
-    return spec((2, below if name == "tril_indices" else row * col - below), dt, placed(device))
-
-
 TRIL_INDICES: Op = _sequence(f"tril_indices(int row, int col, int offset=0, *, {_OPTIONS}) -> Tensor",
-                         lambda *args: _triangle("tril_indices", *args))
+                             PlacesRule("tril_indices"))
 TRIU_INDICES: Op = _sequence(f"triu_indices(int row, int col, int offset=0, *, {_OPTIONS}) -> Tensor",
-                         lambda *args: _triangle("triu_indices", *args))
+                             PlacesRule("triu_indices"))
 
 
 # -- complex numbers from parts -----------------------------------------------------------------------------------

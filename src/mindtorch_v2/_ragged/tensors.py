@@ -82,7 +82,7 @@ class _Nested(Tensor):
 
     @property
     def nbytes(self) -> int:
-        return self.numel() * self.itemsize
+        return int(self.numel() * self._dtype.itemsize)
 
     def tolist(self) -> Any:
         raise RuntimeError(f".tolist() is not supported for tensor subclasses, got {type(self).__name__}")

@@ -195,8 +195,8 @@ def recorded() -> Iterator[None]:
         public.ON_BUILT.append(_LEAVES.change)
         space = vars(package())
         for name in _FACTORIES:
-            replaced[name] = space[name]
-            space[name] = _factory(space[name])
+            replaced[name] = getattr(package(), name)
+            space[name] = _factory(replaced[name])
     try:
         yield
     finally:

@@ -55,6 +55,44 @@ CALLS: list[tuple[Any, tuple[Any, ...], dict[str, Any]]] = [
     (torch.add, (A, True), {}),
     (torch.sum, (A, torch.tensor(1)), {}),
     (torch.add, (A, 2**40), {}),
+    (torch.zeros, (2, 3), {}),
+    (torch.zeros, ((2, 3),), {"dtype": torch.int64, "device": "cpu"}),
+    (torch.zeros, (), {"size": [2], "requires_grad": True}),
+    (torch.zeros, (), {"size": (2, 3), "layout": torch.strided, "pin_memory": False}),
+    (torch.ones, ([],), {}),
+    (torch.zeros, (2,), {"out": torch.ones(3)}),
+    (torch.full, ([2], 3), {}),
+    (torch.full, ((2,), True), {"device": torch.device("cpu")}),
+    (torch.ones_like, (A,), {"dtype": torch.int32}),
+    (torch.zeros_like, (), {"input": A, "memory_format": torch.preserve_format}),
+    (torch.full_like, (A, 2.5), {}),
+    (torch.arange, (5,), {}),
+    (torch.arange, (1, 5), {}),
+    (torch.arange, (1, 2, 0.25), {"dtype": torch.float64}),
+    (torch.arange, (), {"end": 3}),
+    (torch.arange, (), {"start": 1, "end": 3}),
+    (torch.arange, (4,), {"out": torch.empty(4, dtype=torch.int64)}),
+    (torch.eye, (3,), {}),
+    (torch.eye, (2, 3), {"dtype": torch.bool}),
+    (torch.linspace, (0, 1, 5), {}),
+    (torch.linspace, (torch.tensor(0.0), 1, 5), {}),
+    (torch.logspace, (0, 1, 3), {"base": 2}),
+    (torch.scalar_tensor, (3,), {}),
+    (torch.tril_indices, (3, 3), {}),
+    (torch.triu_indices, (3, 3, 1), {}),
+]
+DRAWN: list[tuple[Any, tuple[Any, ...], dict[str, Any]]] = [
+    (torch.rand, (2, 3), {}),
+    (torch.rand, ((2, 3),), {"dtype": torch.float64}),
+    (torch.randn, (2,), {"generator": torch.Generator().manual_seed(1), "requires_grad": True}),
+    (torch.rand_like, (A,), {}),
+    (torch.randn_like, (A,), {"dtype": torch.float64, "device": "cpu"}),
+    (torch.randint, (10, (2, 3)), {}),
+    (torch.randint, (5, 10, (2, 3)), {"dtype": torch.int32}),
+    (torch.randint, (), {"low": 5, "high": 10, "size": [2]}),
+    (torch.randint_like, (A, 10), {}),
+    (torch.randint_like, (A, 5, 10), {}),
+    (torch.randperm, (5,), {}),
 ]
 WRONG: list[tuple[Any, tuple[Any, ...], dict[str, Any]]] = [
     (torch.add, (A,), {}),
@@ -70,6 +108,15 @@ WRONG: list[tuple[Any, tuple[Any, ...], dict[str, Any]]] = [
     (torch.Tensor.view, (A, "x"), {}),
     (torch.Tensor.transpose, (A, 0), {}),
     (torch.add, (A, B), {"out": 3}),
+    (torch.zeros, (), {}),
+    (torch.zeros, (-1,), {}),
+    (torch.zeros, (2, "x"), {}),
+    (torch.zeros, (2,), {"colour": 1}),
+    (torch.arange, (), {}),
+    (torch.arange, (0, 5, 0), {}),
+    (torch.full, ((2,),), {}),
+    (torch.randint, (0, (2,)), {}),
+    (torch.eye, (-1,), {}),
 ]
 
 
@@ -92,6 +139,19 @@ def test_both_ways_give_the_same(call: Any) -> None:
     got = outcome(fn, args, kwargs)
     assert got == outcome(fn.written, args, kwargs)
     assert isinstance(got[1], list)
+
+
+@pytest.mark.parametrize("call", DRAWN, ids=name)
+def test_both_ways_draw_the_same(call: Any) -> None:
+    fn, args, kwargs = call
+    assert is_bound(fn)
+    drawn = []
+    for way in (fn, fn.written):
+        torch.manual_seed(0)
+        if "generator" in kwargs:
+            kwargs["generator"].manual_seed(1)
+        drawn.append(outcome(way, args, kwargs))
+    assert drawn[0] == drawn[1] and isinstance(drawn[0][1], list)
 
 
 @pytest.mark.parametrize("call", WRONG, ids=name)
@@ -140,9 +200,26 @@ def test_a_subclass_sees_what_was_called() -> None:
 def test_factories_ask_for_the_default_device() -> None:
     with torch.device("meta"):
         assert torch.full((2,), 1.0).device.type == "meta"
+        for fn, args in ((torch.zeros, (2,)), (torch.arange, (2,)), (torch.arange, (1, 2)), (torch.randn, (2,))):
+            assert fn(*args).device.type == "meta"
+        assert torch.zeros_like(A).device.type == torch.rand_like(A).device.type == "cpu"
         assert torch.full((2,), 1.0, device=None).device.type == "meta"
         assert torch.full((2,), 1.0, device=torch.device("cpu")).device.type == "cpu"
     assert torch.full((2,), 1.0, requires_grad=True).requires_grad
+
+
+def test_sparse_layouts_are_none_of_the_usual_calls() -> None:
+    assert torch.zeros(2, 2, layout=torch.sparse_coo).layout is torch.sparse_coo
+    assert torch.zeros_like(A, layout=torch.sparse_coo).layout is torch.sparse_coo
+
+
+def test_operators_over_lists_give_the_list_back() -> None:
+    given = [A.clone(), B.clone()]
+    assert torch._foreach_add_(given, 1) is given and is_bound(torch._foreach_add_)
+    assert torch._foreach_mul_(given, [B, B]) is given
+    assert torch._foreach_mul_(given, [2.0, 3]) is given
+    assert torch._foreach_zero_(tuple(given)) == tuple(given)
+    assert isinstance(torch._foreach_add(given, given, alpha=2), tuple)
 
 
 def test_functions_are_objects_like_others() -> None:

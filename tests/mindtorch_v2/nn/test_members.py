@@ -110,8 +110,8 @@ def test_methods_that_a_class_is_given_later() -> None:
     m = Late()
     x = torch.ones(2)
     assert m(x).tolist() == [1, 1] and m.weight.shape == (2,)
-    Late.__getattr__ = lambda self, name: f"late {name}"  # type: ignore[method-assign]
-    Late.__call__ = lambda self, *args: "called"  # type: ignore[method-assign]
+    Late.__getattr__ = lambda self, name: f"late {name}"
+    Late.__call__ = lambda self, *args: "called"
     assert m.weight == "late weight" and m(x) == "called"
     del Late.__getattr__, Late.__call__
     assert m.weight.shape == (2,) and m(x).tolist() == [1, 1]
@@ -137,7 +137,8 @@ def test_before_init_there_is_nothing() -> None:
 
 
 def test_calls() -> None:
-    m, x = Scale(), torch.ones(2)
+    m: Any = Scale()
+    x = torch.ones(2)
     assert m(x, 2.0).tolist() == m(x, by=2.0).tolist() == m(by=2.0, x=x).tolist() == [2, 2]
     with pytest.raises(TypeError, match="forward"):
         m()

@@ -7,8 +7,8 @@ from __future__ import annotations
 
 from typing import Any, Final, final
 
-from ..._dispatch.keys import AUTOGRAD, BACKENDS, BATCHED, LAZY, PYTHON, TORCH_DISPATCH
-from ..._dispatch.op import Kernel, Op
+from ..._dispatch.keys import AUTOGRAD, BACKENDS, BATCHED, LAZY, PYTHON, TORCH_DISPATCH, VIEW
+from ..._dispatch.op import Kernel, Op, Spec
 from ..._dispatch.state import is_grad_enabled, modes
 from ..._layout import contiguous_format
 from ..._mypyc import i64
@@ -43,6 +43,21 @@ class Matmul(Kernel):
         if da == 1 and db == 2:
             return ROWS.row_of.call((ROWS.mm.call((ROWS.unsqueeze.call((a, 0)), b)), (b._shape[1],)))
         return matmul_fold(a, b) if should_fold(a, b) else matmul_batch(a, b)
+
+    def parts_into(self, args: tuple[Any, ...], out: TensorBase) -> bool:
+        a = args[0]
+        b = args[1]
+        assert isinstance(a, TensorBase) and isinstance(b, TensorBase)
+        if len(a._shape) != 2 or len(b._shape) != 2 or a._dtype is not out._dtype or not is_contiguous(out):
+            return False
+        if a._storage is out._storage or b._storage is out._storage:
+            return False
+        if (a._keys | b._keys | out._keys) & ~(BACKENDS | VIEW | AUTOGRAD):
+            return False
+        s = ROWS.mm.infer(args)
+        if not isinstance(s, Spec) or s.shape != out._shape or s.dtype is not out._dtype or s.device != out._device:
+            return False
+        return ROWS.mm.below(out._keys & BACKENDS, args).into(ROWS.mm, args, s, out)
 
 
 def should_fold(a: TensorBase, b: TensorBase) -> bool:

@@ -8,8 +8,10 @@ from __future__ import annotations
 
 from typing import Any, Final
 
-from ..._dispatch.op import Spec
+from ..._dispatch.keys import SPARSE
+from ..._dispatch.op import Spec, plain_name
 from ..._dtype import dtype
+from ..._layout import memory_format as MemoryFormat
 from ..._layout import preserve_format
 from ..._mypyc import i64
 from ..._sizes import strided_bytes
@@ -133,6 +135,21 @@ def is_contiguous_as(t: TensorBase, memory_format: Any) -> bool:
     if is_contiguous(t):
         return True
     raise RuntimeError("preserve memory format is unsupported by the contiguous operator")
+
+
+def asked_contiguous(t: TensorBase, *, memory_format: object = CONTIGUOUS) -> bool:
+    """`Tensor.is_contiguous`."""
+    if t._keys & SPARSE:
+        t._storage.check_has("is_contiguous")
+        return False
+    if memory_format is CONTIGUOUS:
+        return is_contiguous(t)
+    if memory_format is CHANNELS_LAST or memory_format is CHANNELS_LAST_3D:
+        return is_contiguous_as(t, memory_format)
+    if not isinstance(memory_format, MemoryFormat):
+        kind = plain_name(memory_format)
+        raise TypeError(f"is_contiguous(): argument 'memory_format' must be torch.memory_format, not {kind}")
+    raise RuntimeError(f"is_contiguous: unsupported memory format {memory_format}")
 
 
 def suggested_format(t: TensorBase) -> Any:

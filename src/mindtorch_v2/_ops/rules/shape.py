@@ -15,7 +15,7 @@ from ..._layout import channels_last, channels_last_3d, contiguous_format, prese
 from ..._layout import layout as layout_type
 from ..._mypyc import i64
 from ..._promotion import number_dtype, promote, result_type_of
-from ..._sizes import LONG_MAX, numel_of, too_large
+from ..._sizes import LONG_MAX, SHORT, numel_of, too_large
 from ..._strides import contiguous_strides, format_of, format_strides, view_strides
 from ..._tensor_base import TensorBase
 from .base import wrap_dim, wrap_dims
@@ -278,8 +278,22 @@ class ArangeRule(Rule):
                 raise NotImplementedError(f"\"arange_cpu\" not implemented for '{dt.scalar_name}'")
         elif not (isinstance(start, int) and isinstance(end, int) and isinstance(step, int)):
             dt = DEFAULTS.dtype
-        size = (arange_length(start, end, step, dt),)
+        n: i64 = 0
+        if dt is int64 and is_short(start) and is_short(end) and is_short(step):
+            n = short_length(start, end, step)
+        size = (int(n) if n > 0 else arange_length(start, end, step, dt),)
         return Spec(size, (1,), dt, dt, placed(args[5]))
+
+
+def is_short(x: object) -> bool:
+    return type(x) is int and -SHORT <= x <= SHORT
+
+
+def short_length(start: i64, end: i64, step: i64) -> i64:
+    """How many integers lie from start to end; nothing or less where that needs a closer look."""
+    if step > 0:
+        return (end - start + step - 1) // step
+    return (start - end - step - 1) // -step if step < 0 else 0
 
 
 def arange_length(start: Any, end: Any, step: Any, dt: dtype) -> int:
@@ -317,6 +331,39 @@ def arange_length(start: Any, end: Any, step: Any, dt: dtype) -> int:
     if length > LONG_MAX:
         raise RuntimeError("invalid size, possible overflow?")
     return length
+
+
+def triangle_count(row: int, col: int, offset: int) -> int:
+    """Places of a row x col matrix on and below the diagonal `offset`."""
+    first = min(max(-offset, 0), row)  # rows in front of it have none
+    full = min(max(col - offset - 1, first), row)  # rows from it on have all columns
+    return (first + full + 2 * offset + 1) * (full - first) // 2 + (row - full) * col
+
+
+@final
+class PlacesRule(Rule):
+    """(row, col, offset, dtype, layout, device, pin_memory): the places of a triangle of a matrix."""
+
+    def __init__(self, name: str) -> None:
+        self.name: Final = name
+        self.lower: Final = name == "tril_indices"
+
+    def infer(self, args: tuple[Any, ...]) -> Any:
+        row: int = args[0]
+        col: int = args[1]
+        offset: int = args[2]
+        if args[4] is not None or args[6]:
+            check_options(self.name, args[4], args[6])
+        if row < 0:
+            raise RuntimeError(f"row must be non-negative, got{row}")
+        if col < 0:
+            raise RuntimeError(f"col must be non-negative, got{col}")
+        dt: dtype = int64 if args[3] is None else args[3]
+        if not dt.is_integer:
+            raise NotImplementedError(f"\"{self.name}\" not implemented for '{dt.scalar_name}'")
+        below = triangle_count(row, col, offset if self.lower else offset - 1)
+        shape = (2, below if self.lower else row * col - below)
+        return Spec(shape, contiguous_strides(shape), dt, dt, placed(args[5]))
 
 
 @final

@@ -1,4 +1,4 @@
-"""Launches of factories: ranges of numbers and the unit matrix.
+"""Launches of factories: ranges of numbers, the unit matrix, places of triangles.
 
 Invariant: the native kernels write row-major from the first byte; another target gets a copy of that.
 """
@@ -16,16 +16,20 @@ from .base import OneResult, count
 _arange: Final[Any] = _native.arange
 _linspace: Final[Any] = _native.linspace
 _eye: Final[Any] = _native.eye
+_triangle: Final[Any] = _native.triangle
 _copy: Final[Any] = _native.copy
 
 ARANGE: Final[i64] = 0
 LINSPACE: Final[i64] = 1
 EYE: Final[i64] = 2
+LOWER: Final[i64] = 3
+UPPER: Final[i64] = 4
 
 
 @final
 class Range(OneResult):
-    """arange(start, end, step, ...), linspace(start, end, steps, ...), eye(n, m, ...)"""
+    """arange(start, end, step, ...), linspace(start, end, steps, ...), eye(n, m, ...), tril_indices(row, col, offset,
+    ...)"""
 
     def __init__(self, kind: i64) -> None:
         self.kind: Final = kind
@@ -50,4 +54,6 @@ class Range(OneResult):
             return _arange(out, code, s.shape[0], args[0], args[2])
         if self.kind == LINSPACE:
             return _linspace(out, code, args[2], args[0], args[1])
-        return _eye(out, code, args[0], args[1])
+        if self.kind == EYE:
+            return _eye(out, code, args[0], args[1])
+        return _triangle(out, code, s.shape[1], args[0], args[1], args[2], self.kind == UPPER)
