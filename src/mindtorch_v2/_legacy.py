@@ -45,7 +45,7 @@ def construct(cls: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
     if not kwargs and args:
         # The usual calls: sizes, and a list of data.
         if plain_ints(args) and not DETERMINISM.on:
-            t = empty_contiguous(_sizes(args) if min(args) < 0 else args, dt, CPU)
+            t = _sized(args, dt)
         elif len(args) == 1 and type(args[0]) is list:
             t = tensor(args[0], dtype=dt, device=CPU)
     if t is None:
@@ -53,6 +53,10 @@ def construct(cls: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
         if len(args) == 1 and isinstance(args[0], TensorBase) and answers(args[0]):
             return claimed(t, cls)
     return t if cls is HOOKS.tensor else instance_of(cls, t)
+
+
+def _sized(sizes: tuple[int, ...], dt: DType) -> Any:
+    return empty_contiguous(_sizes(sizes) if min(sizes) < 0 else sizes, dt, CPU)
 
 
 def construct_like(like: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
@@ -161,6 +165,8 @@ def tensor_type(name: str, dt: DType, layout: Layout = strided) -> Any:
     sparse = layout is not strided
 
     def new(cls: Any, *args: Any, **kwargs: Any) -> Any:
+        if args and not kwargs and not sparse and plain_ints(args) and not DETERMINISM.on:
+            return _sized(args, dt)
         return _build_sparse(args, kwargs, dt) if sparse else _build(args, kwargs, dt, CPU)
 
     space = {

@@ -31,7 +31,10 @@ def root_owner(storage: Any) -> Any:
 
 def is_pinned(storage: Any) -> bool:
     """Whether a storage lies in page-locked memory."""
-    return isinstance(storage, _Storage) and getattr(root_owner(storage), "pinned", False) is True
+    if not isinstance(storage, _Storage):
+        return False
+    owner = root_owner(storage)
+    return owner is not None and getattr(owner, "pinned", False) is True
 
 
 def empty_pinned(s: Spec) -> TensorBase:
