@@ -309,6 +309,10 @@ _TOO_LARGE = (Unpack, OverflowError, ValueError)
 
 def _bound(op: Op, args: tuple[Any, ...], kwargs: dict[str, Any]) -> tuple[Any, ...] | None:
     """The arguments in schema order, or None where they do not fit."""
+    if len(args) == 3 and len(op.schema.args) > 2 and op.schema.args[2].name == "alpha" and "alpha" not in kwargs:
+        # PyTorch's overloads for numbers take `alpha` by position; the row serves those for tensors too, which do not.
+        if not isinstance(args[1], TensorBase):
+            args, kwargs = args[:2], {**kwargs, "alpha": args[2]}
     try:
         return bind(op, args, kwargs, False)
     except _TOO_LARGE:
@@ -322,9 +326,12 @@ def refusal(overload: OpOverload, args: tuple[Any, ...], kwargs: dict[str, Any])
     op, schema = overload._op, overload._schema
     head, tail = f"{schema.name}()", f"Declaration: {schema}"
     positional = [a for a in op.schema.args if not a.kwonly]
+    count, most = len(args) + len(kwargs), len(op.schema.args)
+    if count > most:
+        return RuntimeError(f"{head} expected at most {most} argument(s) but received {count} argument(s). {tail}")
     if len(args) > len(positional):
         return RuntimeError(
-            f"{head} expected at most {len(positional)} argument(s) but received {len(args)} argument(s). {tail}"
+            f"{head} takes {len(positional)} positional argument(s) but {len(args)} was/were given.  {tail}"
         )
     for i, a in enumerate(op.schema.args):
         if i < len(args) and not a.kwonly:
