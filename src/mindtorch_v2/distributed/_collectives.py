@@ -38,18 +38,19 @@ from ._work import Work
 from ._world import (
     GroupMember,
     _canonicalize_group_rank,
+    _check_group,
     _check_valid_timeout,
     _device_capability,
     _get_default_group,
     _get_default_timeout,
     _get_object_coll_device,
-    _group_or_default_group,
-    _rank_not_in_group,
     _world,
     get_backend,
     get_global_rank,
     get_rank,
 )
+from ._world import _group_or_default_group as _or_default
+from ._world import _rank_not_in_group as _not_in_group
 
 __all__ = [
     "P2POp",
@@ -78,6 +79,17 @@ __all__ = [
     "send",
     "supports_complex",
 ]
+
+
+def _rank_not_in_group(group: Any) -> bool:
+    _check_group(group)
+    return _not_in_group(group)
+
+
+def _group_or_default_group(group: Any = None) -> Any:
+    _check_group(group)
+    return _or_default(group)
+
 
 F = TypeVar("F", bound=Callable[..., Any])
 
@@ -559,6 +571,8 @@ def all_to_all_single(
     _check_single_tensor(output, "output")
     _check_single_tensor(input, "input")
     _ensure_all_tensors_same_dtype(output, input)
+    if not (output.is_contiguous() and input.is_contiguous()):
+        raise ValueError("Tensors must be contiguous")
     opts = AllToAllOptions()
     opts.asyncOp = async_op
     pg = group or _get_default_group()

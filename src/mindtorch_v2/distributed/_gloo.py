@@ -110,7 +110,7 @@ class ProcessGroupGloo(HostGroup):
         return rank
 
     def send(self, tensors: Sequence[Any], dst: int, tag: int) -> Work:
-        tensor, call = self._single("send", tensors), self._message("send", tag)
+        tensor, call = self._message_of("send", tensors), self._message("send", tag)
         target = self._peer("send", dst)
         with asked(OpType.SEND):
             doing = Doing("gloo", OpType.SEND, [tensor], session())
@@ -119,11 +119,11 @@ class ProcessGroupGloo(HostGroup):
         return Done([tensor], OpType.SEND)
 
     def recv(self, tensors: Sequence[Any], src: int, tag: int) -> Work:
-        tensor, call = self._single("recv", tensors), self._message("recv", tag)
+        tensor, call = self._message_of("recv", tensors), self._message("recv", tag)
         return _Receive(self._mesh, call, Memory(tensor), self._peer("recv", src), tensor)
 
     def recv_anysource(self, tensors: Sequence[Any], tag: int) -> Work:
-        tensor, call = self._single("recv_anysource", tensors), self._message("recv_anysource", tag)
+        tensor, call = self._message_of("recv_anysource", tensors), self._message("recv_anysource", tag)
         return _Receive(self._mesh, call, Memory(tensor), None, tensor)
 
     # A barrier that says who is missing.

@@ -259,7 +259,6 @@ def _make_group(
 _MISSING = {
     Backend.NCCL: "Distributed package doesn't have NCCL built in",
     Backend.XCCL: "Distributed package doesn't have XCCL built in",
-    Backend.UCC: "Distributed package doesn't have UCC built in",
 }
 
 
@@ -338,6 +337,11 @@ def _new_group_with_tag(
     sort_ranks: bool = True,
 ) -> Any:
     default = _get_default_group()
+    if group_desc is not None and not isinstance(group_desc, str):
+        raise TypeError(
+            "_set_group_desc(): incompatible function arguments. The following argument types are supported: str, got "
+            f"{type(group_desc).__name__}"
+        )
     if device_id is None:
         device_id = default.bound_device_id
     elif default.bound_device_id is not None and device_id != default.bound_device_id:

@@ -37,6 +37,14 @@ def _size_of(tensor: Any) -> str:
     return f"({', '.join(map(str, tensor.shape))})"
 
 
+def _no_tensors(name: str) -> NotImplementedError:
+    return NotImplementedError(
+        "There were no tensor arguments to this function (e.g., you passed an empty list of Tensors), but no fallback "
+        f"function is registered for schema c10d::{name}.  This usually means that this function requires a non-empty "
+        "list of Tensors, or that you (the operator writer) forgot to register a fallback function."
+    )
+
+
 class HostGroup(Backend):
     """Collectives of CPU tensors over the rounds of a transport (`_rounds.Rounds` is one)."""
 
@@ -83,7 +91,12 @@ class HostGroup(Backend):
     def _check(self, name: str, tensors: Sequence[Any]) -> None:
         for tensor in tensors:
             if tensor.layout is not strided:
-                raise self._wrong(name, "only supports dense tensors")
+                backend = "SparseCPU" if tensor.layout is sparse_coo else "SparseCsrCPU"
+                operator = "send" if name == "send" else f"{name.removesuffix('_anysource')}_"
+                raise NotImplementedError(
+                    f"Could not run 'c10d::{operator}' with arguments from the '{backend}' backend. "
+                    f"ProcessGroup{self.title}::{name}: only supports dense tensors"
+                )
             if tensor.device.type != "cpu":
                 raise self._wrong(name, f"unsupported device type {tensor.device.type}")
             if tensor.dtype not in self.dtypes:
@@ -94,6 +107,13 @@ class HostGroup(Backend):
             raise self._wrong(name, "requires a single-element tensor list")
         self._check(name, tensors)
         return tensors[0]
+
+    def _message_of(self, name: str, tensors: Sequence[Any]) -> Any:
+        """A message lies in memory as it is sent."""
+        found = self._single(name, tensors)
+        if not found.is_contiguous():
+            raise RuntimeError("input tensor has to be contiguous")
+        return found
 
     def _root(self, name: str, root: int) -> int:
         if not 0 <= root < self._size:
@@ -167,7 +187,7 @@ class HostGroup(Backend):
 
     def allreduce_coalesced(self, tensors: Sequence[Any], opts: Any) -> Work:
         if not tensors:
-            raise self._wrong("allreduce_coalesced", "requires non-empty tensor list")
+            raise _no_tensors("allreduce_coalesced_")
         return self._allreduce("allreduce_coalesced", OpType.ALLREDUCE_COALESCED, tensors, opts)
 
     def _allreduce(self, name: str, kind: OpType, tensors: Sequence[Any], opts: Any) -> Work:
@@ -257,7 +277,7 @@ class HostGroup(Backend):
 
     def allgather_coalesced(self, outputs: Sequence[Sequence[Any]], inputs: Sequence[Any], opts: Any) -> Work:
         if not inputs:
-            raise self._wrong("allgather_coalesced", "requires non-empty input tensor list")
+            raise _no_tensors("allgather_coalesced_")
         if len(outputs) != self._size:
             raise self._wrong("allgather_coalesced", "output lists should be equal to world size")
         turned = [[each[index] for each in outputs] for index in range(len(inputs))]
@@ -390,6 +410,8 @@ class HostGroup(Backend):
         return self._start(OpType.ALLTOALL_BASE, opts, run, [output], [input])
 
     def alltoall(self, outputs: Sequence[Any], inputs: Sequence[Any], opts: Any) -> Work:
+        if not outputs and not inputs:
+            raise _no_tensors("alltoall_")
         for kind, tensors in (("input", inputs), ("output", outputs)):
             if len(tensors) != self._size:
                 raise self._wrong(

@@ -171,6 +171,11 @@ class ProcessGroupMPI(HostGroup):
         if world.Get_rank() not in ranks:
             return None
         # Only members take part in this: the others may be anywhere.
+        if ranks and not max(ranks) < world.Get_size():
+            raise RuntimeError(
+                f"ProcessGroupMPI: a group of the ranks {ranks} needs a job of as many processes, which mpiexec starts; "
+                f"this one has {world.Get_size()}"
+            )
         return ProcessGroupMPI(library, world.Create_group(world.Get_group().Incl(ranks)), timeout)
 
     def __init__(self, library: Any, comm: Any, timeout: timedelta) -> None:
@@ -192,17 +197,17 @@ class ProcessGroupMPI(HostGroup):
         return [memory(flat), self._mpi.BYTE]
 
     def send(self, tensors: Sequence[Any], dst: int, tag: int) -> Work:
-        tensor = self._single("send", tensors)
+        tensor = self._message_of("send", tensors)
         block = Memory(tensor)
         return _Message(OpType.SEND, self._comm.Isend(self._buffer(block.flat), dst, tag), block, tensor, self._mpi)
 
     def recv(self, tensors: Sequence[Any], src: int, tag: int) -> Work:
-        tensor = self._single("recv", tensors)
+        tensor = self._message_of("recv", tensors)
         block = Memory(tensor, fill=False)
         return _Message(OpType.RECV, self._comm.Irecv(self._buffer(block.flat), src, tag), block, tensor, self._mpi)
 
     def recv_anysource(self, tensors: Sequence[Any], tag: int) -> Work:
-        tensor = self._single("recv_anysource", tensors)
+        tensor = self._message_of("recv_anysource", tensors)
         block = Memory(tensor, fill=False)
         request = self._comm.Irecv(self._buffer(block.flat), self._mpi.ANY_SOURCE, tag)
         return _Message(OpType.RECVANYSOURCE, request, block, tensor, self._mpi)

@@ -266,6 +266,8 @@ class TableStore(Store):
         return found[0]
 
     def add(self, key: str, amount: int) -> int:
+        if not hasattr(amount, "__int__") and not hasattr(amount, "__index__"):
+            raise TypeError(f"add(): incompatible function arguments. The amount must be int, not {amount!r}")
         total: int = self._ask("add", None, as_key("add", key), int(amount))
         return total
 
@@ -324,6 +326,8 @@ class HashStore(TableStore):
 
     def __init__(self, _table: Table | None = None) -> None:
         super().__init__()
+        if _table is not None and not isinstance(_table, Table):
+            raise TypeError("__init__(): incompatible constructor arguments. HashStore() takes none.")
         self._table = Table() if _table is None else _table
 
     def _ask(self, method: str, timeout: timedelta | None, *arguments: Any) -> Any:

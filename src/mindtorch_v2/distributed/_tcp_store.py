@@ -217,7 +217,10 @@ class TCPStore(TableStore):
         self._timeout, self._host, self._guard = timeout, host_name, threading.Lock()
         self._libuv = bool(use_libuv)
         if not isinstance(port, int) or not 0 <= port <= 65535:
-            raise ValueError(f"port {port} is not a port: 0 to 65535")
+            raise TypeError(
+                "__init__(): incompatible constructor arguments. The following argument types are supported: "
+                f"TCPStore(host_name: str, port: int of 16 bits, ...), got {port!r} for the port"
+            )
         if is_master:
             self._server = self._served(host_name, port, multi_tenant, master_listen_fd)
             port = self._server.port

@@ -174,6 +174,14 @@ def _rank_not_in_group(group: Any) -> bool:
     return group is not None and group == GroupMember.NON_GROUP_MEMBER
 
 
+def _check_group(group: Any) -> None:
+    """What is no group at all is refused before anything is asked of it."""
+    if group is not None and not isinstance(group, ProcessGroup) and group != GroupMember.NON_GROUP_MEMBER:
+        raise ValueError(
+            f"Process group {group} is not initialized in the world group map. Please initialize the group first."
+        )
+
+
 def _get_default_group() -> ProcessGroup:
     if _world.default_pg is None:
         raise ValueError(_NOT_INITIALIZED)
@@ -261,6 +269,8 @@ def get_backend_config(group: Any = None) -> str:
     pg = group or _get_default_group()
     if _rank_not_in_group(pg):
         raise ValueError("Invalid process group specified")
+    if pg not in _world.pg_backend_config:
+        raise TypeError("Invariant encountered: value was None when it should not be")
     return str(_world.pg_backend_config[pg])
 
 

@@ -64,7 +64,7 @@ class DeviceMesh:
             )
         where = (self.mesh == dist.get_rank()).nonzero()
         if where.shape[0] not in (0, 1):
-            raise AssertionError(f"rank {dist.get_rank()} is {where.shape[0]} times in the mesh")
+            raise AssertionError(f"rank_coords.size(0) must be 0 or 1, got {where.shape[0]}")
         # Ranks that are threads have groups of their own: their meshes are not each other's.
         self._thread_id = threading.get_ident() if dist.get_backend() == "threaded" else None
         self._coordinate = where[0].tolist() if where.shape[0] else None
@@ -176,7 +176,7 @@ class DeviceMesh:
             if name not in self._names:
                 raise KeyError(
                     f"Invalid mesh_dim_names {wanted} specified. Valid mesh_dim_names are "
-                    f"{(*self._names, *root._flattened)}."
+                    f"{[*self._names, *root._flattened]}."
                 )
         dims = [self._names.index(name) for name in wanted]
         return self._part(dims, wanted)
@@ -272,12 +272,12 @@ def init_device_mesh(
     if mesh_dim_names is not None:
         if len(set(mesh_dim_names)) != len(mesh_dim_names):
             raise RuntimeError(
-                "Each mesh_dim_name must be unique.", f"Found repeated mesh_dim_name in mesh_dim_names {mesh_dim_names}"
+                f"Each mesh_dim_name must be unique. Found repeated mesh_dim_name in mesh_dim_names {mesh_dim_names}"
             )
         if len(mesh_shape) != len(mesh_dim_names):
             raise RuntimeError(
-                "mesh_shape and mesh_dim_names should have same length!",
-                f"Found len(mesh_dim_names): {len(mesh_dim_names)} and len(mesh_shape):{len(mesh_shape)}.",
+                "mesh_shape and mesh_dim_names should have same length! "
+                f"Found len(mesh_dim_names): {len(mesh_dim_names)} and len(mesh_shape):{len(mesh_shape)}."
             )
     if device_type and not device_type.isalpha():
         raise RuntimeError(

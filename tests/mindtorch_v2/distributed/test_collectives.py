@@ -11,7 +11,7 @@ import pytest
 
 from .._subject import SUBJECT_NAME
 from .._subject import subject as torch
-from . import _library, _programs
+from . import _library, _programs, _wrong
 from ._ranks import Ranks
 
 DTYPES = ["float32", "float64", "float16", "bfloat16", "int8", "uint8", "int32", "int64", "bool", "complex64"]
@@ -253,6 +253,20 @@ def test_wrong_calls_are_refused_in_pytorchs_words(both: tuple[Ranks, Ranks], li
         text = theirs[1][1].split("\nException raised")[0]
         if " object at 0x" not in text:
             assert got[1][1] == text
+
+
+@pytest.mark.parametrize("part", range(4))
+def test_wrong_calls_are_refused_by_pytorchs_types(both: tuple[Ranks, Ranks], part: int) -> None:
+    found = []
+    for line in _wrong.LINES[part::4]:
+        mine, theirs = ([_type_of(kind, value) for kind, value in each.ask("refused", line)] for each in both)
+        if mine != theirs:
+            found.append(f"{line}: {mine}, expected {theirs}")
+    assert not found, "\n".join(found)
+
+
+def _type_of(kind: str, value: Any) -> Any:
+    return value[0] if kind == "error" else value
 
 
 def test_functional(both: tuple[Ranks, Ranks]) -> None:

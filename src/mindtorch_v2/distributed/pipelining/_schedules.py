@@ -230,19 +230,10 @@ class ScheduleLoopedBFS(PipelineScheduleMulti):
         n_microbatches: int,
         loss_fn: Callable[..., Any] | None = None,
         output_merge_spec: Any = None,
-        scale_grads: bool = True,
-        backward_requires_autograd: bool = True,
-        defer_pp_recv: bool = False,
+        *settings: Any,
+        **named: Any,
     ) -> None:
-        super().__init__(
-            stages,
-            n_microbatches,
-            loss_fn,
-            output_merge_spec=output_merge_spec,
-            scale_grads=scale_grads,
-            backward_requires_autograd=backward_requires_autograd,
-            defer_pp_recv=defer_pp_recv,
-        )
+        super().__init__(stages, n_microbatches, loss_fn, None, None, output_merge_spec, *settings, **named)
 
     def _order(self, count: int) -> Iterator[tuple[int, bool]]:
         for which in range(self.n_local_stages):
@@ -285,14 +276,11 @@ class ScheduleInterleaved1F1B(PipelineScheduleMulti):
 
 def get_schedule_class(schedule_name: str) -> Any:
     """The schedule of a name: `GPipe`, `1F1B`, `Interleaved1F1B`, `LoopedBFS`; capitals do not matter."""
-    known: dict[str, Any] = {
-        "1f1b": Schedule1F1B,
-        "gpipe": ScheduleGPipe,
-        "interleaved1f1b": ScheduleInterleaved1F1B,
-        "loopedbfs": ScheduleLoopedBFS,
-        "pipelineschedulesingle": PipelineScheduleSingle,
-        "pipelineschedulemulti": PipelineScheduleMulti,
-    }
+    classes = (
+        *(Schedule1F1B, ScheduleGPipe, ScheduleInterleaved1F1B, ScheduleLoopedBFS),
+        *(PipelineScheduleSingle, PipelineScheduleMulti),
+    )
+    known: dict[str, Any] = {each.__name__.removeprefix("Schedule").lower(): each for each in classes}
     if schedule_name.lower() not in known:
         raise ValueError(f"Unknown schedule '{schedule_name}'. The valid options are {list(known)}")
     return known[schedule_name.lower()]
