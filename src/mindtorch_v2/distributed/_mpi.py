@@ -173,8 +173,8 @@ class ProcessGroupMPI(HostGroup):
         # Only members take part in this: the others may be anywhere.
         if ranks and not max(ranks) < world.Get_size():
             raise RuntimeError(
-                f"ProcessGroupMPI: a group of the ranks {ranks} needs a job of as many processes, which mpiexec starts; "
-                f"this one has {world.Get_size()}"
+                f"ProcessGroupMPI: a group of the ranks {ranks} needs a job of that many processes, which mpiexec "
+                f"starts; this one has {world.Get_size()}"
             )
         return ProcessGroupMPI(library, world.Create_group(world.Get_group().Incl(ranks)), timeout)
 

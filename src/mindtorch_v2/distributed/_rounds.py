@@ -180,7 +180,10 @@ class Rounds:
         self._combined(came, kind, out)
 
     def broadcast(self, call: Call, flat: Any, root: int) -> None:
-        """A tree: whoever has it sends it on, to ranks that are a power of two away."""
+        """A tree: whoever has it sends it on, to ranks that are a power of two away; or through memory all share."""
+        shared = self.shared(call, flat)
+        if shared is not None:
+            return shared.broadcast(call, flat, root)
         place = (self.rank - root) % self.size
         step = 1
         while step < self.size:

@@ -1,4 +1,4 @@
-"""Memory that the ranks of one machine share: how large tensors are reduced and gathered without sending them.
+"""Memory that the ranks of one machine share: large tensors are reduced, gathered and broadcast without sending them.
 
 Each rank has an anonymous file (memfd) that the others find through /proc while it lives. It has no name anywhere, so
 nothing is left behind, whoever is killed when. Invariant: nobody writes to memory that another rank may still read; the
@@ -21,6 +21,8 @@ __all__ = ["LARGE", "Shared"]
 LARGE = 1 << 18
 # Small enough that what one rank writes is still in a cache when another reads it.
 _BLOCK = 1 << 22
+# What the root of a broadcast is ahead of the others.
+_PIECE = 1 << 21
 
 Combine = Callable[[Any, Any], Any]
 
@@ -105,6 +107,21 @@ class Shared:
         if outs[self.rank].data_ptr() != flat.data_ptr():
             outs[self.rank].copy_(flat)
         self.count(call, flat.numel() * flat.element_size() * len(self.others))
+
+    def broadcast(self, call: Call, flat: Any, root: int) -> None:
+        """Halves in turn: while the others read one, the root writes the next."""
+        dtype, step = flat.dtype, _PIECE // flat.element_size()
+        for turn, start in enumerate(range(0, flat.numel(), step)):
+            block = flat[start : start + step]
+            half = self._half(root, turn % 2, dtype, block.numel())
+            if self.rank == root:
+                half.copy_(block)
+            self.barrier(call)
+            if self.rank != root:
+                block.copy_(half)
+        self.barrier(call)
+        if self.rank == root:
+            self.count(call, flat.numel() * flat.element_size() * len(self.others))
 
     def reduce_scatter(self, call: Call, out: Any, parts: Sequence[Any], combine: Combine) -> None:
         dtype, step = out.dtype, _BLOCK // self.size // out.element_size()

@@ -27,7 +27,8 @@ class Drawn:
         self.kind, self.count = shared.choice(KINDS), shared.choice(COUNTS)
         self.dtype, self.op = shared.choice(DTYPES), shared.choice(["SUM", "MAX", "MIN"])
         self.root, self.later, self.salt = shared.randrange(size), shared.random() < 0.6, shared.randrange(7)
-        self.apart = shared.random() < 0.25  # elements with gaps between them
+        # Elements with gaps between them, which messages and parts of one tensor may not have.
+        self.apart = shared.random() < 0.25 and self.kind not in ("all_to_all_single", "messages")
         if self.kind not in REDUCING and shared.random() < 0.2:
             self.dtype = shared.choice(["float64", "bool"])
 
