@@ -197,6 +197,13 @@ def products() -> Iterator[Line]:
     yield line("rfft 100 of 1024", lambda t, a: t.fft.rfft(a), (100, 1024))
     yield line("einsum bhqd,bhkd->bhqk", lambda t, a, b: t.einsum("bhqd,bhkd->bhqk", a, b), (2, 8, 128, 64),
                (2, 8, 128, 64))  # fmt: skip
+    for count, n in ((1000, 4), (200, 16), (32, 64)):
+        tail, shape = f"{count} of {n}x{n}", (count, n, n)
+        regular = lambda t, a: a @ a.mT + t.eye(a.shape[-1])  # noqa: E731
+        yield line(f"cholesky {tail}", lambda t, a, r=regular: t.linalg.cholesky(r(t, a)), shape)
+        yield line(f"inv {tail}", lambda t, a, r=regular: t.linalg.inv(r(t, a)), shape)
+        yield line(f"solve {tail}", lambda t, a, b, r=regular: t.linalg.solve(r(t, a), b), shape, shape)
+        yield line(f"det {tail}", lambda t, a: t.linalg.det(a + t.eye(a.shape[-1])), shape)
     yield line("outer 1000", operator("outer"), (1000,), (1000,))
     yield line("cdist 500x500x64", operator("cdist"), (500, 64), (500, 64))
 

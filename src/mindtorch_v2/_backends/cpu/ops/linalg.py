@@ -1,4 +1,5 @@
-"""CPU lines of linear algebra: LAPACK through SciPy and NumPy, one matrix of a batch after the other.
+"""CPU lines of linear algebra: LAPACK through SciPy and NumPy, one matrix of a batch after the other. Small regular
+matrices of floats are factored by the native module, a whole batch in one call.
 
 Invariant: LAPACK's `info` is what is reported for a matrix; nothing raises unless the caller asked for checks.
 """
@@ -8,7 +9,10 @@ from collections.abc import Iterator
 from math import prod
 from typing import Any
 
+from .... import _native
 from ...._ops.linalg import LinAlgError, check_info, is_vector
+from ...._tensor_base import is_contiguous, numel
+from ..kernels.dense import deliver, dense, target
 from ..lines import cpu, into
 from ..numpy_view import np_view
 
@@ -39,8 +43,41 @@ def places(batch: tuple[int, ...]) -> Iterator[tuple[int, ...]]:
     return numpy.ndindex(*batch)
 
 
+# -- small matrices ---------------------------------------------------------------------------------------------------
+# LAPACK's blocks win beyond it.
+_MOST_SMALL = 64
+
+
+def _small(t: Any) -> bool:
+    """Whether the native module knows matrices like these."""
+    n = t._shape[-1]
+    return t._dtype.name in ("float32", "float64") and t._shape[-2] == n and 0 < n <= _MOST_SMALL and numel(t) > 0
+
+
+def _head(t: Any) -> tuple[int, int, int]:
+    """How many matrices, their rows, the dtype."""
+    n = t._shape[-1]
+    return numel(t) // (n * n), n, t._dtype.code
+
+
+def _place(t: Any) -> tuple[Any, int]:
+    return t._storage, int(t._offset)
+
+
+def _written(out: Any) -> Any:
+    """Row-major memory of a result."""
+    return target(out, out._dtype)
+
+
 # -- LU -----------------------------------------------------------------------------------------------------------
 def _lu_factor(outs: Any, A: Any, pivot: bool, check_errors: bool) -> None:
+    if _small(A):
+        x, found = dense(A), [_written(o) for o in outs[:2]]
+        if _native.lu_small(*_head(A), *_place(x), *_place(found[0]), *_place(found[1])):
+            for out, written in zip(outs, found):
+                deliver(out, written)
+            np_view(outs[2])[...] = 0
+            return
     LU, pivots, info = (np_view(o) for o in outs)
     a = np_view(A)
     info[...] = 0
@@ -87,12 +124,18 @@ def _lu_unpack(outs: Any, LU_data: Any, LU_pivots: Any, unpack_data: bool, unpac
 
 # -- determinants, inverse, solving -----------------------------------------------------------------------------------
 def _det(out: Any, A: Any) -> None:
+    if _small(A) and is_contiguous(out) and _native.det_small(*_head(A), *_place(dense(A)), *_place(out), None,
+                                                                 0):
+        return
     import numpy
 
     np_view(out)[...] = batched(numpy.linalg.det, np_view(A))
 
 
 def _slogdet(outs: Any, A: Any) -> None:
+    if _small(A) and all(is_contiguous(o) for o in outs) and _native.det_small(
+            *_head(A), *_place(dense(A)), *_place(outs[0]), *_place(outs[1])):
+        return
     import numpy
 
     sign, size = batched(numpy.linalg.slogdet, np_view(A))
@@ -101,6 +144,12 @@ def _slogdet(outs: Any, A: Any) -> None:
 
 
 def _inv(outs: Any, A: Any, check_errors: bool) -> None:
+    if _small(A):
+        written = _written(outs[0])
+        if _native.solve_small(*_head(A), *_place(dense(A)), None, 0, *_place(written), A._shape[-1], None, 0, None, 0):
+            deliver(outs[0], written)
+            np_view(outs[1])[...] = 0
+            return
     inverse, info = np_view(outs[0]), np_view(outs[1])
     a = np_view(A)
     info[...] = 0
@@ -119,7 +168,25 @@ def _inv(outs: Any, A: Any, check_errors: bool) -> None:
                    "because the input matrix is singular.")
 
 
+def _solve_small(outs: Any, A: Any, B: Any) -> bool:
+    """Matrices and right sides of one batch."""
+    columns = 1 if is_vector(A, B) else B._shape[-1]
+    batch = A._shape[:-2]
+    if not _small(A) or B._dtype is not A._dtype or (B._shape[:-1] if is_vector(A, B) else B._shape[:-2]) != batch:
+        return False
+    found = [_written(o) for o in outs[:3]]
+    if not _native.solve_small(*_head(A), *_place(dense(A)), *_place(dense(B)), *_place(found[0]), columns,
+                               *_place(found[1]), *_place(found[2])):
+        return False
+    for out, written in zip(outs, found):
+        deliver(out, written)
+    np_view(outs[3])[...] = 0
+    return True
+
+
 def _solve(outs: Any, A: Any, B: Any, left: bool, check_errors: bool) -> None:
+    if left and _solve_small(outs, A, B):
+        return
     import numpy
 
     result, LU, pivots, info = (np_view(o) for o in outs)
@@ -151,6 +218,13 @@ def _solve(outs: Any, A: Any, B: Any, left: bool, check_errors: bool) -> None:
 
 
 def _solve_triangular(out: Any, self: Any, B: Any, upper: bool, left: bool, unitriangular: bool) -> None:
+    if left and _small(self) and self._shape[:-2] == B._shape[:-2] and numel(B) > 0:
+        written = _written(out)
+        deliver(written, B)
+        _native.triangular_small(*_head(self), *_place(dense(self)), *_place(written), B._shape[-1], upper,
+                                 unitriangular)
+        deliver(out, written)
+        return
     import numpy
 
     result = np_view(out)
@@ -173,6 +247,14 @@ def _blas(name: str, array: Any) -> Any:
 
 # -- factorizations -----------------------------------------------------------------------------------------------
 def _cholesky(outs: Any, self: Any, upper: bool, check_errors: bool) -> None:
+    if _small(self):
+        # The upper factor of the upper triangle is the lower one of the transposed matrix, transposed.
+        given, out = (self.mT, outs[0].mT) if upper else (self, outs[0])
+        written = _written(out)
+        if _native.cholesky_small(*_head(self), *_place(dense(given)), *_place(written)):
+            deliver(out, written)
+            np_view(outs[1])[...] = 0
+            return
     import numpy
 
     L, info = np_view(outs[0]), np_view(outs[1])
@@ -305,4 +387,4 @@ for _name, _fn in (("linalg_lu_factor_ex", _lu_factor), ("lu_unpack", _lu_unpack
                    ("linalg_solve_triangular", _solve_triangular), ("linalg_cholesky_ex", _cholesky),
                    ("linalg_qr", _qr), ("_linalg_eigh", _eigh), ("linalg_eig", _eig), ("_linalg_svd", _svd),
                    ("linalg_matrix_exp", _matrix_exp), ("linalg_lstsq", _lstsq), ("geqrf", _geqrf)):
-    cpu(_name, into(_fn))
+    cpu(_name, into(_fn, calls_ops=_name == "linalg_cholesky_ex"))
