@@ -254,6 +254,8 @@ void run_selected_answer(Run& r) {
 // -- the newest block of each sequence, where it is complete ------------------------------------------------------------------
 void plan_newest(Plan& p) {
     const Dims& x = p.tensor("input").dims;
+    const std::string layout = p.has("layoutOptional") ? p.string("layoutOptional") : "";
+    p.require(layout.empty() || layout == "TND", "layoutOptional is \"%s\", expected TND", layout.c_str());
     p.require(x.n == 4 || x.n == 3, "input has shape %s", text(x).c_str());
     p.require((x.n == 4) == p.has("blockTableOptional"), "blockTableOptional belongs to an input of 4 dimensions");
     int64_t heads = x[x.n - 2], size = x[x.n - 1], block = p.integer("compressBlockSize"), step = p.integer("compressStride");

@@ -266,6 +266,8 @@ void plan_dequant(Plan& p) {
     if constexpr (again) {
         need_stated(p, "dstType", "yOut");
         int64_t mode = p.integer("swigluMode"), dim = p.integer("activateDim");
+        const std::string round = p.has("roundModeOptional") ? p.string("roundModeOptional") : "";
+        p.require(round.empty() || round == "rint", "roundModeOptional is \"%s\"; the emulator computes rint", round.c_str());
         p.require(mode == 0, "swigluMode is %lld; the emulator computes 0", static_cast<long long>(mode));
         p.require(dim == -1 || dim == d.n - 1, "activateDim is %lld; the emulator computes the last",
                   static_cast<long long>(dim));

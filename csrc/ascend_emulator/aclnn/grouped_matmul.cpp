@@ -100,6 +100,7 @@ void plan_grouped(Plan& p) {
                              "activationQuantOffsetOptional"})
         p.require(!given(p, name) || p.tensors(name).empty(), "%s is not computed by the emulator", name);
     int64_t split = p.integer("splitItem"), type = has_parameter(p, "groupType") ? p.integer("groupType") : -1;
+    plan_number(p, "groupListType", 1);
     p.require(split >= 0 && split <= 3, "splitItem is %lld, expected 0 to 3", static_cast<long long>(split));
     p.require(type == -1 || type == 0, "groupType is %lld, expected -1, 0 or 2", static_cast<long long>(type));
     if (has_parameter(p, "actType"))
@@ -254,6 +255,7 @@ void plan_added(Plan& p) {
     const Dims &x = p.tensor("x").dims, &w = p.tensor("weight").dims;
     p.require(p.flag("transposeX") && !p.flag("transposeWeight"), "transposeX must be true, transposeWeight false");
     p.require(p.integer("groupType") == 2, "groupType is %lld, expected 2", static_cast<long long>(p.integer("groupType")));
+    plan_number(p, "groupListType", 1);
     p.require(x[0] == w[0], "x has shape %s, weight %s", text(x).c_str(), text(w).c_str());
     int64_t groups = p.tensor("groupList").numel();
     p.require(p.tensor("yRef").numel() == groups * x[1] * w[1], "yRef has shape %s, expected %lld matrices of (%lld, %lld)",

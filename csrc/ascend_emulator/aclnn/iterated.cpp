@@ -3,6 +3,7 @@
 #include <cmath>
 
 #include "norm.h"
+#include "optional.h"
 
 using namespace emu;
 
@@ -67,6 +68,7 @@ int windows_axis(const Call& c) { return c.tensor("x").rank() - 4; }  // -1: no 
 void plan_windows(Plan& p) {
     const Dims& d = p.tensor("x").dims;
     p.require(d.n == 5, "x has %d dimensions; the emulator computes 5", d.n);
+    plan_number(p, "innerPrecisionMode", 1);
     p.same_shape("x", "out");
     auto fits = [&](const char* name, int left_out) {
         p.require(p.tensor(name).rank() >= 3 && p.tensor(name).rank() <= 5 && p.tensor(name).contiguous(),

@@ -236,6 +236,7 @@ Tensor flat_out(const Call& c) { return half_bytes(c.tensor("out")); }
 void plan_flat(Plan& p) {
     const Dims& d = p.tensor("x").dims;
     Tensor out = flat_out(p);
+    plan_number(p, "groupListType", 1);
     p.require(out.dtype == ACL_INT4, "out has dtype %s; the emulator computes INT4, also in INT32", dtype_name(out.dtype));
     p.require(out.dims == d, "out holds %s numbers of four bits, x has shape %s", text(out.dims).c_str(), text(d).c_str());
     p.shape("kroneckerP1", {d[1], d[1]});

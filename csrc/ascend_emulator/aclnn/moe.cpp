@@ -2,6 +2,7 @@
 #include "moe.h"
 #include "moving.h"
 #include "norm.h"
+#include "optional.h"
 
 using namespace emu;
 
@@ -217,6 +218,7 @@ void run_init_again(Run& r) {
 }
 
 void plan_init_grad(Plan& p) {
+    plan_number(p, "dropPadMode", 1);
     int64_t pairs = p.tensor("expandedRowIdx").numel(), k = p.integer("topK");
     p.require(k > 0 && pairs % k == 0, "topK is %lld for %lld pairs", static_cast<long long>(k),
               static_cast<long long>(pairs));
@@ -480,7 +482,7 @@ ACLNN(aclnnMoeInitRoutingV2, plan_init_again, run_init_again)
 ACLNN(aclnnMoeInitRoutingV2Grad, plan_init_grad, run_init_grad)
 ACLNN(aclnnMoeComputeExpertTokens, plan_counts, run_counts)
 ACLNN(aclnnMoeFinalizeRouting, PLAN { plan_finalize(p, kFirst); }, RUN { run_finalize(r, kFirst); })
-ACLNN(aclnnMoeFinalizeRoutingV2, PLAN { p.require(p.integer("dropPadMode") >= 0, "dropPadMode"); plan_finalize(p, kSecond); },
+ACLNN(aclnnMoeFinalizeRoutingV2, PLAN { plan_number(p, "dropPadMode", 3); plan_finalize(p, kSecond); },
       RUN { run_finalize(r, kSecond); })
 ACLNN(aclnnMoeFinalizeRoutingV3, plan_finalize_plain, RUN { run_finalize(r, kSecond); })
 ACLNN(aclnnMoeFinalizeRoutingV4,

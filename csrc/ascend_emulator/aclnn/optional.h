@@ -16,4 +16,11 @@ inline bool has_parameter(const Call& c, const char* name) {
 // The function has such a parameter, and it is not null.
 inline bool given(const Call& c, const char* name) { return has_parameter(c, name) && c.has(name); }
 
+// A mode, where the function has it, is a number from 0 to this one.
+inline void plan_number(const Plan& p, const char* name, int64_t last) {
+    if (!has_parameter(p, name)) return;
+    int64_t value = p.integer(name);
+    p.require(value >= 0 && value <= last, "%s is %lld, expected 0 to %lld", name, static_cast<long long>(value), static_cast<long long>(last));
+}
+
 }  // namespace emu

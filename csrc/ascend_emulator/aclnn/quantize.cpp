@@ -129,6 +129,7 @@ void run_fake(Run& r) {
 void plan_group(Plan& p) {
     const Dims& d = p.tensor("x").dims;
     plan_small(p, "x", "y");
+    need_stated(p, "dstType", "y");
     p.shape("scale", {p.tensor("groupIndex").dims[0], d[1]});
     if (p.has("offsetOptional")) p.shape("offsetOptional", {1});
 }
@@ -254,6 +255,7 @@ void plan_parameter(Plan& p) {
     Dims shape = p.tensor("scale").dims;
     if (p.has("offset")) shape = broadcast_all(p, {&p.tensor("scale").dims, &p.tensor("offset").dims});
     p.shape("out", shape);
+    plan_number(p, "roundMode", 1);
 }
 
 // -- normalized rows -------------------------------------------------------------------------------------------------

@@ -120,6 +120,7 @@ void plan_network(const Plan& p, const Network& n) {
     const auto& params = p.tensors("params");
     p.require(!p.has("batchSizes"), "batchSizes: packed sequences are not computed by the emulator");
     p.require(n.layers >= 1, "numLayers is %lld, expected >= 1", static_cast<long long>(n.layers));
+    p.require(p.real("dropout") >= 0 && p.real("dropout") <= 1, "dropout is %g, expected 0 to 1", p.real("dropout"));
     p.require(!p.flag("train") || p.real("dropout") == 0, "dropout is %g; the emulator computes 0", p.real("dropout"));
     p.require(int64_t(params.size()) == n.layers * n.directions * n.per, "params has %zu tensors, expected %lld",
               params.size(), static_cast<long long>(n.layers * n.directions * n.per));

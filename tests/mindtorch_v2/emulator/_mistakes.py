@@ -22,6 +22,8 @@ sys.path.insert(0, str(ROOT / "csrc" / "ascend_emulator"))
 from generate import must_be_given
 
 NULL, INVALID = 161001, 161002
+# Attributes that are one of a few numbers wherever they appear.
+MODES = ("reduction", "cubeMathType", "groupListType", "dropPadMode")
 NAMES = {
     "complex64": "COMPLEX64", "uint64": "UINT64", "bool": "BOOL", "int16": "INT16", "float64": "DOUBLE",
     "int8": "INT8", "int64": "INT64", "float32": "FLOAT",
@@ -108,8 +110,10 @@ def mistakes(name: str, values: dict[str, Any]) -> Iterator[Mistake]:
             yield Mistake(f"{key} 99", {**values, key: 99}, (INVALID,))
         elif p["type"] == "aclIntArray*" and key in ("dim", "dims", "axis", "axes") and len(value):
             yield Mistake(f"{key} 99", {**values, key: [99, *value[1:]]}, (INVALID,))
-        elif p["type"] in ("int64_t", "int32_t", "int8_t") and key in ("reduction", "cubeMathType"):
+        elif p["type"] in ("int64_t", "int32_t", "int8_t") and key in MODES:
             yield Mistake(f"{key} 99", {**values, key: 99}, (INVALID,))
+        elif p["type"] == "char*" and value and not name.endswith("Metadata"):  # which is not looked into
+            yield Mistake(f"{key} that nobody knows", {**values, key: "nonsense"}, (INVALID,))
 
 
 class Phase1(Call):
