@@ -269,7 +269,7 @@ def _is_cow_tensor(tensor: TensorBase) -> bool:
 class _Script:
     """Settings of TorchScript: kept, since tools save and restore them; nothing is scripted."""
 
-    kept: dict[str, Any] = {"executor": True, "mode": True, "optimize": True, "runs": 1}
+    kept: dict[str, Any] = {"executor": True, "mode": True, "optimize": True, "runs": 1, "hooks": (None, None)}
 
 
 def _exchanged(name: str, value: Any) -> Any:
@@ -290,6 +290,21 @@ def _jit_set_profiling_mode(value: bool) -> bool:
 def _jit_set_num_profiled_runs(value: int) -> int:
     """Keep a setting; the one before."""
     return int(_exchanged("runs", value))
+
+
+def _jit_set_emit_hooks(module_hook: Any, function_hook: Any) -> None:
+    """Keep functions that PyTorch calls with what it compiled."""
+    _exchanged("hooks", (module_hook, function_hook))
+
+
+def _jit_get_emit_hooks() -> tuple[Any, Any]:
+    """The functions that were kept."""
+    hooks: tuple[Any, Any] = _Script.kept["hooks"]
+    return hooks
+
+
+def _jit_clear_class_registry() -> None:
+    """Forget compiled classes, of which there are none."""
 
 
 def _get_graph_executor_optimize(new_settings: bool | None = None) -> bool:

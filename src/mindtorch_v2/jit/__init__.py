@@ -73,6 +73,14 @@ class Error(RuntimeError):
 class TracerWarning(Warning):
     """What a trace warns of."""
 
+    @staticmethod
+    def ignore_lib_warnings() -> None:
+        """Do not show those that come from PyTorch's own modules."""
+        from warnings import filterwarnings
+
+        filterwarnings("ignore", category=TracerWarning, module="torch.(?!jit)")
+        filterwarnings("ignore", "torch::jit::fuser::cuda")
+
 
 class ScriptWarning(Warning):
     """What the script compiler warns of."""
@@ -289,4 +297,5 @@ class strict_fusion:
 
 
 # The import at the top leaves something else under the submodule's name.
-_import_module(f"{__name__}.annotations")
+for _name in ("annotations", "_recursive", "_state"):
+    _import_module(f"{__name__}.{_name}")
