@@ -236,6 +236,7 @@ _SUBMODULES = (
     "_guards",
     "_inductor",
     "_jit_internal",
+    "_opaque_base",
     "_prims",
     "_prims_common",
     "_refs",

@@ -655,3 +655,10 @@ class MemRecordsAcc:
         last = bisect.bisect_right(self._start_nses, end_ns)
         for i in range(first, last):
             yield self._mem_records[self._indices[i]]
+
+
+def _canonicalize_profiler_events(events: Any) -> str:
+    raise NotImplementedError(
+        "torch.autograd.profiler_util._canonicalize_profiler_events: records of a profile are not mapped to nodes of "
+        "graphs here"
+    )
