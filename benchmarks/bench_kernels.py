@@ -92,6 +92,8 @@ def pointwise() -> Iterator[Line]:
         yield line(f"add {count:.0e}", operator("add"), (count,), (count,))
     for name in ("mul", "div", "maximum", "atan2", "pow"):
         yield line(f"{name} 1e6", operator(name), square, square)
+    for name in ("fmod", "remainder", "hypot"):
+        yield line(f"{name} float64", operator(name), square, square, dtype="float64")
     yield line("add a row", operator("add"), square, (1000,))
     yield line("add a column", operator("add"), square, (1000, 1))
     yield line("add, one transposed", transposed(operator("add")), square, square)

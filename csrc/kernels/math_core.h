@@ -381,6 +381,26 @@ MT_INLINE double fmod_v(double x, double y, double quotient) {
     return std::copysign(r, x);
 }
 
+// fmod of float64 where |x / y| < FMOD_LIMIT_WIDE. The remainder by the quotient rounded to the nearest whole number, and the
+// sum with the divisor where that was one too far from zero, are multiples of the smaller unit and not larger than the
+// divisor: both are exact.
+constexpr double FMOD_LIMIT_WIDE = 1125899906842624.0;  // 2^50
+MT_INLINE double fmod_wide(double x, double y) {
+    const double q = (x / y + ROUND_MAGIC_D) - ROUND_MAGIC_D;
+    double r = std::fma(-q, y, x);
+    const double back = r + std::copysign(std::fabs(y), x);
+    r = ((r < 0.0) & (x > 0.0)) | ((r > 0.0) & (x < 0.0)) ? back : r;
+    r = std::fabs(y) == std::numeric_limits<double>::infinity() ? x : r;
+    return std::copysign(r, x);
+}
+// The root of a sum of squares, corrected by what rounding left of the squares.
+MT_INLINE double hypot_wide(double a, double b) {
+    const double p = std::fabs(a), q = std::fabs(b), x = p > q ? p : q, y = p > q ? q : p;
+    const double h = std::sqrt(std::fma(x, x, y * y)), hh = h * h, xx = x * x;
+    const double rest = std::fma(-y, y, hh - xx) + std::fma(h, h, -hh) - std::fma(x, x, -xx);
+    return h - rest / (2.0 * h);
+}
+
 // ---------------------------------------------------------------- activations, both precisions
 
 MT_INLINE double tanh_v(double x) {

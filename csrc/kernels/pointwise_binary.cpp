@@ -45,17 +45,16 @@ struct ThresholdBackward : Stateless {
     MT_INLINE double run(double g, double x) const { return x <= wide ? 0.0 : g; }
 };
 
-// fmod and what is built on it: in double where the quotient of two float32 is small enough, by the library otherwise
-// (and always for float64, where run() is slow()).
+// fmod and what is built on it: by the quotient where that is small enough, by the library otherwise. That of two float32 is
+// taken in double.
 template <class Derived> struct Modulo : Stateless {
     using Stateless::Stateless;
-    template <class T>
-    MT_INLINE auto needs_slow(T a, T b) const -> typename std::enable_if<sizeof(T) == 4, bool>::type {
+    template <class T> MT_INLINE bool needs_slow(T a, T b) const {
         const double q = std::fabs((double)a / (double)b);
-        return !(q < FMOD_LIMIT);
+        return !(q < (sizeof(T) == 4 ? FMOD_LIMIT : FMOD_LIMIT_WIDE));
     }
     template <class T> MT_INLINE T slow(T a, T b) const { return Derived::from(a, b, std::fmod(a, b)); }
-    MT_INLINE double run(double a, double b) const { return slow(a, b); }
+    MT_INLINE double run(double a, double b) const { return Derived::from(a, b, fmod_wide(a, b)); }
     MT_INLINE float run(float a, float b) const {
         const double x = a, y = b;
         return Derived::from(a, b, (float)fmod_v(x, y, x / y));
@@ -81,6 +80,17 @@ struct FloorDiv : Modulo<FloorDiv> {
         const T r = q == T(0) ? std::copysign(T(0), a / b) : near;
         return b == T(0) ? a / b : r;
     }
+};
+
+// float64, where squares neither overflow nor vanish; by the library otherwise.
+struct HypotWide : Stateless {
+    using Stateless::Stateless;
+    MT_INLINE bool needs_slow(double a, double b) const {
+        const double x = std::fabs(a), y = std::fabs(b), most = x > y ? x : y;
+        return !((most > 1e-140) & (most < 1e150) & (y == y) & (x == x));
+    }
+    MT_INLINE double slow(double a, double b) const { return std::hypot(a, b); }
+    MT_INLINE double run(double a, double b) const { return hypot_wide(a, b); }
 };
 
 // PyTorch rounds the quotient to the narrow type before it truncates.
@@ -203,6 +213,7 @@ void register_binary_float() {
     MT_BINARY_EXPRESSIONS(MT_ENTER)
 #undef MT_ENTER
     // clang-format off: a table
+    enter_cold<HypotWide, double>(OP_HYPOT);
     hot<Add>(OP_ADD); hot<Sub>(OP_SUB); hot<Mul>(OP_MUL); hot<Div>(OP_DIV); hot<AddAlpha>(OP_ADD_ALPHA);
     hot<Maximum>(OP_MAXIMUM); hot<Minimum>(OP_MINIMUM); hot<Prelu>(OP_PRELU);
     cold<FloorDiv>(OP_FLOOR_DIV); cold<Remainder>(OP_REMAINDER); cold<Fmod>(OP_FMOD); cold<Xlogy>(OP_XLOGY);

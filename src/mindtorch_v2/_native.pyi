@@ -348,6 +348,7 @@ ARGMIN: Final[int]
 MEAN: Final[int]
 NORM1: Final[int]
 NORM2: Final[int]
+NANSUM: Final[int]
 
 # ---------------------------------------------------------------- fused, indexing, scanning, products
 

@@ -79,3 +79,22 @@ def test_two_operands() -> None:
         one, two = (v.ravel().copy() for v in np.meshgrid(values, values))
         np.testing.assert_array_equal(torch.nextafter(torch.from_numpy(one), torch.from_numpy(two)).numpy(),
                                       np.nextafter(one, two))  # fmt: skip
+
+
+def test_remainders_and_lengths_of_doubles() -> None:
+    rng = np.random.default_rng(5)
+    ends = np.array([0.0, -0.0, np.inf, -np.inf, np.nan, 1.0, -3.5, 5e-324, 1.7e308, 1e150, 2.0**50, 2.0**53])
+    scale = 10.0 ** rng.integers(-300, 300, 3000)
+    for a, b in (
+        (rng.standard_normal(3000) * 1e6, rng.standard_normal(3000)),
+        (rng.integers(-99, 99, 3000) * 0.1, rng.integers(-99, 99, 3000) * 0.1),
+        (rng.standard_normal(3000) * scale, rng.standard_normal(3000) * scale[::-1]),
+        (np.repeat(ends, 12), np.tile(ends, 12)),
+    ):
+        x, y = torch.tensor(a), torch.tensor(b)
+        with np.errstate(all="ignore"):
+            known, found = np.fmod(a, b), torch.fmod(x, y).numpy()
+            np.testing.assert_array_equal(found, known)
+            np.testing.assert_array_equal(np.signbit(found)[known == 0], np.signbit(known)[known == 0])
+            length = np.hypot(a, b)
+            np.testing.assert_allclose(torch.hypot(x, y).numpy(), length, rtol=3e-16, atol=5e-324)
