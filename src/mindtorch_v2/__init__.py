@@ -265,6 +265,7 @@ _SUBMODULES = (
     "library",
     "linalg",
     "masked",
+    "monitor",
     "mps",
     "mtia",
     "multiprocessing",
