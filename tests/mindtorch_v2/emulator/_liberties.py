@@ -15,6 +15,7 @@ from typing import Any
 import numpy as np
 
 from ._kernels import CODES, Call, In, Out, Refused, Reuse, Scalar, as_numpy, facts, numpy_dtype
+from ._mistakes import Phase1, collective
 
 FLOATS = {"FLOAT": "float32", "FLOAT16": "float16", "BF16": "bfloat16"}
 FORMATS = {2: "NC", 3: "NCL", 4: "NCHW", 5: "NCDHW"}
@@ -119,6 +120,10 @@ def liberties(name: str, values: dict[str, Any]) -> Iterator[tuple[str, dict[str
 
 def try_liberties(name: str, values: dict[str, Any]) -> None:
     for what, changed in liberties(name, values):
+        if collective(name):  # the others have made this call once
+            code, text = Phase1().answer(name, changed)
+            assert code == 0, f"{name}, {what}: answered {code}: {text}"
+            continue
         try:
             Call().run(name, changed)
         except Refused as refusal:

@@ -88,6 +88,12 @@ def of_tensor(p: dict[str, Any], d: Described) -> Iterator[tuple[str, Described]
         yield "a negative size", Described((*d.shape[:-1], -1), d.dtype, d.format)
 
 
+def collective(name: str) -> bool:
+    """Whether a function waits for other ranks, by the group that it names."""
+    strings = [p["name"] for p in facts()[name]["params"] if p["type"] == "char*"]
+    return any(string in ("group", "groupEp") for string in strings)
+
+
 def mistakes(name: str, values: dict[str, Any]) -> Iterator[Mistake]:
     f = facts()[name]
     outputs, _ = written(f)
@@ -110,6 +116,8 @@ def mistakes(name: str, values: dict[str, Any]) -> Iterator[Mistake]:
             yield Mistake(f"{key} 99", {**values, key: 99}, (INVALID,))
         elif p["type"] == "aclIntArray*" and key in ("dim", "dims", "axis", "axes") and len(value):
             yield Mistake(f"{key} 99", {**values, key: [99, *value[1:]]}, (INVALID,))
+        elif collective(name):  # the facts do not list the modes of these
+            continue
         elif p["type"] in ("int64_t", "int32_t", "int8_t") and key in MODES:
             yield Mistake(f"{key} 99", {**values, key: 99}, (INVALID,))
         elif p["type"] == "char*" and value and not name.endswith("Metadata"):  # which is not looked into
