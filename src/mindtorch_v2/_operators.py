@@ -312,7 +312,8 @@ def _bound(op: Op, args: tuple[Any, ...], kwargs: dict[str, Any]) -> tuple[Any, 
     if len(args) == 3 and len(op.schema.args) > 2 and op.schema.args[2].name == "alpha" and "alpha" not in kwargs:
         # PyTorch's overloads for numbers take `alpha` by position; the row serves those for tensors too, which do not.
         if not isinstance(args[1], TensorBase):
-            args, kwargs = args[:2], {**kwargs, "alpha": args[2]}
+            self_, other, alpha = args
+            args, kwargs = (self_, other), {**kwargs, "alpha": alpha}
     try:
         return bind(op, args, kwargs, False)
     except _TOO_LARGE:
