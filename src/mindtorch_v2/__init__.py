@@ -44,6 +44,7 @@ from ._overrides import OVERRIDER as _OVERRIDER
 from ._overrides import TORCH_DISPATCHER as _TORCH_DISPATCHER
 from ._size import Size as Size
 from ._tensor import Tensor as Tensor
+from ._tensor_class import OWN as _OWN
 from ._version import __version__ as __version__
 
 if _typing.TYPE_CHECKING:
@@ -315,6 +316,7 @@ _RESOLVERS.torch_dispatch = _TORCH_DISPATCHER
 _RESOLVERS.no_derivative = _NO_DERIVATIVE
 _RESOLVERS.lazy = _LAZY_RESOLVER
 _RESOLVERS.functionalize = _FUNCTIONALIZE
+_OWN.append(Tensor)
 _RESOLVERS.mixed = _kernels.MIXED
 _RESOLVERS.derived = _kernels.derived
 

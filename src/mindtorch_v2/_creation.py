@@ -6,6 +6,7 @@ shares memory with its argument stays where that memory is.
 
 from __future__ import annotations
 
+import sys
 from typing import Any, Final
 
 from ._core_operators import HOOKS
@@ -587,6 +588,11 @@ def _like(
         raise TypeError(f"{o.title()}(): argument 'requires_grad' must be bool, not {type_name(requires_grad)}")
     if not isinstance(head[0], TensorBase):
         _given(o.title(), input=head[0])
+        from ._overrides import ask, can_answer
+
+        if can_answer(TypeError(), (head[0],)):
+            given = {"dtype": dtype, "layout": layout, "device": device, "memory_format": memory_format}
+            return ask(getattr(sys.modules[__package__], o.title()), head, {k: v for k, v in given.items() if v})
         raise TypeError(f"{o.title()}(): argument 'input' (position 1) must be Tensor, not {type(head[0]).__name__}")
     if dtype is not None:
         dtype = _dtype_arg(o.title(), dtype)

@@ -8,6 +8,8 @@ from __future__ import annotations
 
 from typing import Any
 
+from ._overrides import overridable
+
 __all__ = ["get_approximate_basis", "pca_lowrank", "svd_lowrank"]
 
 
@@ -32,6 +34,7 @@ def get_approximate_basis(A: Any, q: int, niter: int | None = 2, M: Any = None) 
     return Q
 
 
+@overridable
 def svd_lowrank(A: Any, q: int | None = 6, niter: int | None = 2, M: Any = None) -> tuple[Any, Any, Any]:
     """U, S and V of about A - M, with `q` singular values."""
     torch = _torch()
@@ -59,6 +62,7 @@ def _centred(A: Any) -> Any:
     return A - A.mean(dim=(-2,), keepdim=True)
 
 
+@overridable
 def pca_lowrank(A: Any, q: int | None = None, center: bool = True, niter: int = 2) -> tuple[Any, Any, Any]:
     """U, S and V of about A, or of A without the means of its columns."""
     m, n = A.shape[-2:]

@@ -162,7 +162,7 @@ def _unwrapped() -> frozenset[Any]:
 
 def _as_it_is(func: Any) -> bool:
     """Whether a result keeps its class: gradients and bases are tensors of somebody else's making."""
-    return type(func).__name__ == "method-wrapper" and func in _unwrapped()
+    return getattr(func, "__name__", "") == "__get__" and func in _unwrapped()
 
 
 def _converted(result: Any, cls: Any) -> Any:
@@ -456,11 +456,8 @@ def _skipped() -> bool:
 
 def redispatch_function(func: Callable[..., Any], types: Any, args: Any, kwargs: Any) -> Any:
     """Call a function without asking its handlers; what it calls asks them."""
-    from . import _watched
-
     before = getattr(LOCAL, "skip_one", False)
-    # What stands in a subclass asks there; Tensor's own never does.
-    LOCAL.skip_one = not _watched.is_own(func)
+    LOCAL.skip_one = True
     try:
         return func(*args, **(kwargs or {}))
     finally:

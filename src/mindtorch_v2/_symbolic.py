@@ -72,6 +72,7 @@ def sym_min(a: Any, b: Any) -> Any:
     return _extreme(min, a, b)
 
 
+@overridable
 def sym_sum(*args: Any) -> Any:
     """The sum of numbers given one by one or as a list."""
     return sum(args[0] if len(args) == 1 and isinstance(args[0], (list, tuple)) else args)

@@ -50,6 +50,7 @@ from ._ops.rules.shape import check_value
 from ._sizes import long
 from ._strides import compare, contiguous_strides, fastest_first
 from ._tensor_base import TensorBase, alias, numel, requires_grad
+from ._tensor_class import TensorMeta
 from ._unbound import of_tensor, refusal
 from ._warn import TO_SCALAR, warn_once
 
@@ -78,7 +79,7 @@ _NO_BACKWARD = (
 _DIM = parse("size.int(Tensor self, int dim) -> int").args[1]
 
 
-class Tensor(TensorBase):
+class Tensor(TensorBase, metaclass=TensorMeta):
     """A view of memory with a shape, a dtype and a device, and the history of how it was computed."""
 
     __module__ = "mindtorch_v2"
@@ -661,7 +662,7 @@ def _construct(cls: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
 
 def _asked_data(t: Any) -> Any:
     if t._keys & PYTHON and _overrides.has_torch_function((t,)):
-        getter: Any = Tensor.__dict__["data"].__get__
+        getter: Any = Tensor.data.__get__
         return _overrides.handle_torch_function(getter, (t,), t)
     if (t._keys | modes()) & (TORCH_DISPATCH | SPARSE):
         new = t.detach()

@@ -26,11 +26,15 @@ _UNSEEN = frozenset("as_subclass grad_dtype name volatile".split())
 # Tensor's own that ask by themselves, as the getter of `data` does.
 _ASKING = frozenset("__deepcopy__ __dir__ module_load new_tensor".split())
 _PRIVATE = frozenset(("_base", "_version", "_backward_hooks"))
+# Properties that are asked about when they are read through the class alone: this package reads them of any tensor.
+_THROUGH_THE_CLASS = frozenset(
+    "__cuda_array_interface__ _cdata _grad _post_accumulate_grad_hooks grad_dtype name volatile".split()
+)
 
 
 @functools.cache
 def _names() -> tuple[tuple[str, bool], ...]:
-    """What is watched, and whether it is a property."""
+    """What is watched, and whether it is a property. Methods that nobody used yet ask by themselves."""
     found: dict[str, bool] = {}
     for base in reversed(HOOKS.tensor.__mro__[:-1]):
         for name, value in vars(base).items():
@@ -44,49 +48,80 @@ def _names() -> tuple[tuple[str, bool], ...]:
                     found[name] = False
             elif hasattr(type(value), "__set__"):
                 found[name] = True
-            elif type(value).__name__ == "LateMethod":
-                found[name] = False
     return tuple(found.items())
 
 
 def _method(name: str) -> Callable[..., Any]:
-    @functools.wraps(getattr(HOOKS.tensor, name))
+    fn = raw(name)
+
+    @functools.wraps(fn)
     def method(self: Any, *args: Any, **kwargs: Any) -> Any:
-        fn = getattr(HOOKS.tensor, name)
         values = (self, *given_values(args, kwargs))
         if has_torch_function(values):
-            return _ask(fn, _handlers(values), (self, *args), kwargs)
+            return _ask(method, _handlers(values), (self, *args), kwargs)
         return fn(self, *args, **kwargs)
 
     return method
 
 
+class Shown(property):
+    """A property that handlers are asked about first; they are given its `__get__`, `__set__` or `__delete__`."""
+
+    __qualname__: str
+
+
 def _property(name: str) -> property:
-    own: Any = getattr(HOOKS.tensor, name)
+    own = raw(name)
 
     def get(self: Any) -> Any:
         if has_torch_function((self,)):
-            return _ask(own.__get__, _handlers((self,)), (self,), {})
+            return _ask(made.__get__, _handlers((self,)), (self,), {})
         return own.__get__(self)
 
     def put(self: Any, value: Any) -> None:
         if has_torch_function((self,)):
-            _ask(own.__set__, _handlers((self,)), (self, value), {})
+            _ask(made.__set__, _handlers((self,)), (self, value), {})
         else:
             own.__set__(self, value)
 
     def delete(self: Any) -> None:
         if has_torch_function((self,)):
-            _ask(own.__delete__, _handlers((self,)), (self,), {})
+            _ask(made.__delete__, _handlers((self,)), (self,), {})
         else:
             own.__delete__(self)
 
-    return property(get, put, delete, own.__doc__)
+    get.__name__ = name
+    made = Shown(get, put, delete, own.__doc__)
+    if not name.startswith("__"):
+        vars(made)["__qualname__"] = f"TensorBase.{name}"  # PyTorch has it in C
+    return made
+
+
+def raw(name: str) -> Any:
+    """What stands in `Tensor`, which asks nobody."""
+    return type.__getattribute__(HOOKS.tensor, name)
 
 
 @functools.cache
 def _watched(name: str, is_property: bool) -> Any:
     return _property(name) if is_property else _method(name)
+
+
+_SHOWN: dict[str, tuple[Any, Any]] = {}
+
+
+def shown(name: str, found: Any) -> Any:
+    """What `Tensor.<name>` is to users: what asks handlers, where `found`, which stands there, does not."""
+    known = _SHOWN.get(name)
+    if known is None:
+        kind = _dict_of_names().get(name)
+        if kind is None and name in _THROUGH_THE_CLASS:
+            kind = True
+        own = raw(name) if hasattr(HOOKS.tensor.__mro__[1], name) or name in vars(HOOKS.tensor) else None
+        written = str(getattr(own, "__module__", None) or "torch").partition(".")[0] in (__package__, "torch")
+        known = _SHOWN[name] = (own, _watched(name, kind) if kind is not None and written else own)
+    # A subclass may have its own, and a user may have put something else there.
+    return known[1] if known[0] is found else found
 
 
 def watch(cls: Any) -> None:
@@ -98,16 +133,11 @@ def watch(cls: Any) -> None:
         for base in cls.__mro__:
             if name in vars(base):
                 # A class between, such as a mixin, may have its own.
-                if base.__module__.partition(".")[0] == __package__ and issubclass(HOOKS.tensor, base):
+                if issubclass(HOOKS.tensor, base):
                     setattr(cls, name, _watched(name, is_property))
                 break
 
 
-def is_own(func: Any) -> bool:
-    """Whether a function that a handler is given is Tensor's own, which asks nobody itself."""
-    name = getattr(func, "__name__", "")
-    if name in ("__get__", "__set__", "__delete__"):
-        return bool(func != vars(HOOKS.tensor)["data"].__get__)
-    if name in _ASKING or getattr(func, "asks", False):
-        return False
-    return dict(_names()).get(name) is False and getattr(HOOKS.tensor, name, None) is func
+@functools.cache
+def _dict_of_names() -> dict[str, bool]:
+    return dict(_names())

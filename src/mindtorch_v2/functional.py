@@ -249,6 +249,7 @@ def chain_matmul(*matrices: Any, out: Any = None) -> Any:
     return row.call((items,)) if out is None else row.row.out_op.call((items, out))
 
 
+@overridable
 def unravel_index(indices: Any, shape: Any) -> Any:
     """The coordinates in a tensor of that shape of flat places."""
     if indices.is_complex() or indices.is_floating_point() or indices.dtype is bool_:

@@ -15,8 +15,10 @@ from .._overrides import _disabled_torch_dispatch_impl as _disabled_torch_dispat
 from .._overrides import _disabled_torch_function_impl as _disabled_torch_function_impl
 from .._overrides import redispatch_function
 from .._tensor_base import TensorBase as TensorBase
+from .._tensor_class import TensorMeta
 
 _TensorBase = TensorBase
+_TensorMeta = TensorMeta
 _skip_one_hop_torch_function = redispatch_function
 _current_graph_task_id = _engine.current_pass
 _will_engine_execute_node = _engine.will_run
@@ -107,15 +109,6 @@ has_mkl = has_openmp = False
 has_spectral = True
 _has_distributed = True
 _has_mps = _has_xpu = _has_mtia = _has_cuda = False
-
-
-class _IsTensorClass(type):
-    def __instancecheck__(cls, instance: object) -> bool:
-        return isinstance(instance, type) and issubclass(instance, TensorBase)
-
-
-class _TensorMeta(metaclass=_IsTensorClass):
-    """What `isinstance(x, torch._C._TensorMeta)` asks: whether x is a class of tensors."""
 
 
 class _Functions:

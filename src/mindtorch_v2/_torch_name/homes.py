@@ -33,6 +33,7 @@ HOMES: dict[str, dict[str, str]] = {
     "_autograd.hooks": {"RemovableHandle": "torch.utils.hooks"},
     "_autograd.node": {"Node": "torch.autograd.graph"},
     "_backends.npu.errors": {"AcceleratorError": "torch", "AclError": "torch.npu", "OutOfMemoryError": "torch"},
+    "_creation": dict.fromkeys(("empty_like", "full_like", "ones_like", "zeros_like"), "torch"),
     "_device": {"device": "torch"},
     "_dispatch_keys": dict.fromkeys(("DispatchKey", "DispatchKeySet", "ExcludeDispatchKeyGuard"), "torch"),
     "_dtype": {"dtype": "torch"},
@@ -42,6 +43,7 @@ HOMES: dict[str, dict[str, str]] = {
     "_library.registrations": {"Library": "torch.library"},
     "_operators": {"FunctionSchema": "torch", "OpOverload": "torch._ops", "OpOverloadPacket": "torch._ops"},
     "_ops.linalg": {"_LinAlgError": "torch._C"},
+    "_questions": dict.fromkeys("get_device is_distributed is_inference is_same_size is_signed".split(), "torch"),
     "_overrides": {
         "DisableTorchFunction": "torch._C",
         "DisableTorchFunctionSubclass": "torch._C",
@@ -52,10 +54,21 @@ HOMES: dict[str, dict[str, str]] = {
     "_random": {"Generator": "torch._C"},
     "_serialization.reader": {"PyTorchFileReader": "torch"},
     "_size": {"Size": "torch"},
+    "_lobpcg": {"lobpcg": "torch._lobpcg"},
+    "_sparse.methods": dict.fromkeys(("dsmm", "hspmm", "smm", "sspaddmm"), "torch"),
+    "_stft": {"istft": "torch", "stft": "torch.functional"},
     "_storage": {"UntypedStorage": "torch.storage"},
     "_streams": {"Event": "torch", "Stream": "torch"},
+    "_symbolic": dict.fromkeys(
+        (
+            "sym_float sym_int sym_ite sym_max sym_min sym_not sym_sum _sym_sqrt _sym_cos _sym_cosh _sym_sin _sym_sinh "
+            "_sym_tan _sym_tanh _sym_asin _sym_acos _sym_atan"
+        ).split(),
+        "torch",
+    ),
     "_tags": {"Tag": "torch"},
     "_torch_dispatch": {"TorchDispatchMode": "torch.utils._python_dispatch"},
+    "_types": dict.fromkeys("index_put is_complex is_floating_point is_nonzero nonzero numel".split(), "torch"),
     "_typed_storage": {"TypedStorage": "torch.storage"},
     "_utils": dict.fromkeys(("_rebuild_from_type", "_rebuild_from_type_v2"), "torch._tensor"),
     "distributions._composed": dict.fromkeys(

@@ -17,6 +17,8 @@ from typing import Any, TypeVar
 
 from .. import _dtype as _t
 from .._device import device as _device
+from .._overridable import DISTRIBUTED
+from .._overrides import overridable
 from .._tensor import Tensor
 from ._backend_name import Backend
 from ._options import (
@@ -732,6 +734,11 @@ def _together(pg: Any, ops: list[_CollOp], async_ops: bool) -> Any:
     opts = ReduceScatterOptions()
     opts.reduceOp, opts.asyncOp = ops[0].redop, async_ops
     return pg.reduce_scatter_single_coalesced(outputs, tensors, opts)
+
+
+# Handlers see a collective before anybody looks whether there is a group.
+for _name in DISTRIBUTED:
+    globals()[_name] = overridable(globals()[_name])
 
 
 @contextlib.contextmanager

@@ -14,9 +14,10 @@ from .. import _native
 from .._dispatch.keys import PYTHON
 from .._overrides import _disabled_torch_function_impl
 from .._tensor import Tensor
+from .._tensor_class import TensorMeta
 
 
-class _ParameterMeta(type):
+class _ParameterMeta(TensorMeta):
     def __instancecheck__(cls, instance: Any) -> bool:
         if type.__instancecheck__(cls, instance):
             return True
@@ -75,7 +76,7 @@ class Parameter(Tensor, metaclass=_ParameterMeta):
 _native.add_plain(Parameter)
 
 
-class _BufferMeta(type):
+class _BufferMeta(TensorMeta):
     def __instancecheck__(cls, instance: Any) -> bool:
         if type.__instancecheck__(cls, instance):
             return True

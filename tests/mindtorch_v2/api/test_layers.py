@@ -44,7 +44,7 @@ ROOMS: dict[str, tuple[str, ...]] = {
     "tensor": (
         *("_tensor", "_methods", "_attach", "_storage", "_typed_storage", "_legacy", "_types", "_random", "_printing"),
         *("_serialize", "_dlpack", "_operators", "_torch_dispatch", "_C", "_lowrank", "_autocast"),
-        *("_shared_memory", "_watched"),
+        *("_shared_memory", "_tensor_class", "_watched"),
     ),
     "npu": ("_backends.npu", "_backends.ascend"),
     # Stubs are written from the whole package; the modules inside `_C` are PyTorch's names for public ones.
@@ -69,6 +69,7 @@ LAZY: dict[tuple[str, str], str] = {
     ("tables", "functions from rows"): "a row of a table that is loaded when first asked for",
     ("tables", "tensor"): "`set_` takes storages, which are made when asked for",
     ("tables", "public modules"): "formulas are written with the public functions",
+    ("creation", "overrides"): "an object that is no tensor is asked before the call is refused",
     ("creation", "tensor"): "DLPack is loaded by the first capsule",
     ("overrides", "tensor"): "`__torch_dispatch__` is loaded by its first user",
     ("overrides", "public modules"): "the functions that may be overridden are listed when somebody asks",
