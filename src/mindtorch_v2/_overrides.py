@@ -114,6 +114,16 @@ def claimed(t: Any, cls: Any) -> Any:
     )
 
 
+def demand_grad(t: Any) -> None:
+    """`t.requires_grad = True` of a tensor that is just being made: its handler knows nothing of it yet."""
+    old = modes()
+    set_modes(old | _EXCLUDED)
+    try:
+        t.requires_grad = True
+    finally:
+        set_modes(old)
+
+
 def make_subclass(cls: Any, data: TensorBase, require_grad: bool = False, **asked: Any) -> Any:
     """`Tensor._make_subclass`: the memory of `data` as a leaf of class `cls`."""
     check_class(cls)
@@ -123,7 +133,7 @@ def make_subclass(cls: Any, data: TensorBase, require_grad: bool = False, **aske
     if require_grad:
         if not t._dtype.is_inexact:
             raise RuntimeError("Only Tensors of floating point and complex dtype can require gradients")
-        t.requires_grad = True
+        demand_grad(t)
     if asked:
         from ._torch_dispatch import answered
 

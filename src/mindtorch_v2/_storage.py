@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import mmap
 import os
+import struct
 import sys
 from collections.abc import Iterator, Sequence
 from typing import Any
@@ -233,13 +234,32 @@ class UntypedStorage:
     def tolist(self) -> list[int]:
         return list(bytes((self.cpu() if self._device.type == "npu" else self)._bytes()))
 
+    def _check_memory(self) -> None:
+        if self._has_no_memory():
+            raise RuntimeError(_NO_MEMORY)
+
+    def _write_file(self, f: Any, is_real_file: bool, save_size: bool, element_size: int) -> None:
+        """Write the bytes, after the number of elements if that is wanted; a real file is written past its buffer."""
+        self._check_memory()
+        if self._device.type == "meta":
+            raise NotImplementedError("Cannot copy out of meta tensor; no data!")
+        size = struct.pack("<q", self.nbytes() // element_size) if save_size else b""
+        data = size + bytes((self.cpu() if self._device.type == "npu" else self)._bytes())
+        if not is_real_file:
+            f.write(data)
+            return
+        while data:
+            data = data[os.write(f.fileno(), data) :]
+
     def fill_(self, value: Any) -> UntypedStorage:
+        self._check_memory()
         if not _is_int(value):
             raise RuntimeError(f"fill_ expects int, but got {type(value).__name__}")
         self[:] = value
         return self
 
     def copy_(self, source: Any, non_blocking: bool | None = None) -> UntypedStorage:
+        self._check_memory()
         other = getattr(source, "_untyped_storage", source)
         if not isinstance(other, UntypedStorage):
             raise TypeError(f"copy_(): argument 'src' (position 1) must be torch.Storage, not {type_name(source)}")
@@ -254,6 +274,7 @@ class UntypedStorage:
         return type(self)(self.nbytes(), device=self._device).copy_(self)
 
     def resize_(self, size: Any) -> UntypedStorage:
+        self._check_memory()
         if not _is_int(size):
             raise RuntimeError(f"resize_ expects an int, but got {type(size).__name__}")
         if size < 0:

@@ -18,7 +18,7 @@ from ._dispatch.op import FnKernel, Op
 from ._dispatch.schema import Arg, parse
 from ._dispatch.state import BELOW_AUTOGRAD, LOCAL, modes, set_modes
 from ._operators import CUSTOM, overload_for
-from ._overrides import _disabled_torch_dispatch_impl, check_class, entered, handler_of
+from ._overrides import _disabled_torch_dispatch_impl, check_class, demand_grad, entered, handler_of
 from ._strides import contiguous_strides, format_strides
 from ._tensor_base import TensorBase, bump, counter, instance_of, version
 
@@ -323,7 +323,7 @@ def make_wrapper(
     if requires_grad:
         if not t._dtype.is_inexact:
             raise RuntimeError("Only Tensors of floating point and complex dtype can require gradients")
-        t.requires_grad = True
+        demand_grad(t)
     answered(t, dispatch_sizes_strides_policy, dispatch_device, dispatch_layout)
     if _extra_dispatch_keys is not None:
         # Its handler computes, whatever they are; they are there to be asked for.

@@ -329,6 +329,9 @@ class TypedStorage:
         _warn()
         return wrapped(self._untyped_storage.__copy__(), self.dtype)
 
+    def _write_file(self, *args: Any) -> None:
+        self._untyped_storage._write_file(*args)
+
     def __deepcopy__(self, memo: dict[Any, Any]) -> TypedStorage:
         _warn()
         return wrapped(self._untyped_storage.__deepcopy__(memo), self.dtype)

@@ -242,13 +242,17 @@ def dressed(made: Any, new_type: Any, state: Any) -> Any:
     return _set_obj_state(made, state)
 
 
+# What this package keeps among the attributes of a tensor: its number, and what its handler answers for.
+_OURS = frozenset({"_cdata", "_dispatched", "_extra_keys"})
+
+
 def _get_obj_state(obj: Any) -> Any:
     """The Python attributes of a tensor: a dict, with slots in a pair of dicts, or what its class says."""
     # Compiled, the base class has one that mypyc made, of the tensor's own fields.
     own = getattr(type(obj), "__getstate__", None)
     if own is not None and own not in (getattr(object, "__getstate__", None), getattr(Tensor, "__getstate__", None)):
         return obj.__getstate__()
-    state = {name: value for name, value in obj.__dict__.items() if name != "_cdata"}
+    state = {name: value for name, value in obj.__dict__.items() if name not in _OURS}
     slots = {name: getattr(obj, name) for name in sorted(_slots_of(type(obj))) if hasattr(obj, name)}
     return (state, slots) if slots else state
 

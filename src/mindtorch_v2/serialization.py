@@ -73,7 +73,9 @@ __all__ = [
 
 def __getattr__(name: str) -> _Any:
     """Names for annotations, made when asked for."""
-    if name in ("_open_zipfile_reader", "_open_zipfile_writer"):
+    if name == "_serialization_tls":
+        return _SURROUNDINGS
+    if name in ("_open_file_like", "_open_zipfile_reader", "_open_zipfile_writer"):
         from ._serialization import zip_streams
 
         return getattr(zip_streams, name)

@@ -196,6 +196,8 @@ class _Objects:
         found = self.made.get(key)
         if found is None:
             found = self.made[key] = wrapped(self._empty(count * dt.itemsize, location), dt)
+        elif not count and found.dtype is not dt:
+            return wrapped(found._untyped_storage, dt)  # an empty one may be asked for with several dtypes
         return found if pid[5] is None else self._view(found, pid[5])
 
     def _empty(self, nbytes: int, location: str) -> UntypedStorage:

@@ -70,7 +70,8 @@ class Storages:
         found = self.made.get(key)
         if found is None:
             found = wrapped(self._load(f"data/{key}", count * dt.itemsize, dt, location), dt)
-            self.made[key] = found
+            if count or self.to_meta:
+                self.made[key] = found  # an empty one may be asked for with several dtypes
         return found
 
     def _load(self, name: str, nbytes: int, dt: Any, location: str) -> UntypedStorage:

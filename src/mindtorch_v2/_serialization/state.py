@@ -8,6 +8,7 @@ from typing import Any
 
 class _Surroundings(threading.local):
     skip_data = False
+    materialize_fake_tensors = False
     map_location: Any = None
     # Of a load whose storages are filled after the objects exist: what is to be done then.
     deferred: list[Any] | None = None

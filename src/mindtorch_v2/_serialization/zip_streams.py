@@ -10,6 +10,7 @@ from .archive_writer import ArchiveWriter
 from .reader import PyTorchFileReader
 
 _VERSION = "3\n"
+_PIECE = 1 << 20
 
 
 def _is_path(x: object) -> bool:
@@ -27,6 +28,7 @@ class PyTorchFileWriter:
             target = self._file = open(name_or_buffer, "wb")
             folder = os.path.splitext(os.path.basename(os.fspath(name_or_buffer)))[0] or folder
         self._folder = folder
+        self._target = target
         self._names: set[str] = set()
         self._writer = ArchiveWriter(target.write, folder, storage_alignment, compute_crc32)
 
@@ -42,6 +44,15 @@ class PyTorchFileWriter:
         self._writer.record(name, content[:size])
         self._names.add(name)
 
+    def write_record_metadata(self, name: str, size: int) -> None:
+        """Add a record of `size` bytes that somebody else will write."""
+        self._writer.hole(name, size, self._skip)
+        self._names.add(name)
+
+    def _skip(self, count: int) -> None:
+        for start in range(0, count, _PIECE):
+            self._target.write(bytes(min(_PIECE, count - start)))
+
     def get_all_written_records(self) -> set[str]:
         """The names of the records so far."""
         return set(self._names)
@@ -51,6 +62,26 @@ class PyTorchFileWriter:
         self._writer.finish(_VERSION)
         if self._file is not None:
             self._file.close()
+
+
+class _open_file_like:
+    """`with _open_file_like(f, mode) as stream`: a path is opened and closed, a stream that was written is flushed."""
+
+    def __init__(self, name_or_buffer: Any, mode: str) -> None:
+        self._path = _is_path(name_or_buffer)
+        self._mode = mode
+        if not self._path and "w" not in mode and "r" not in mode:
+            raise RuntimeError(f"Expected 'r' or 'w' in mode but got {mode}")
+        self.file_like: Any = open(name_or_buffer, mode) if self._path else name_or_buffer
+
+    def __enter__(self) -> Any:
+        return self.file_like
+
+    def __exit__(self, *exc: object) -> None:
+        if self._path:
+            self.file_like.close()
+        elif "w" in self._mode:
+            self.file_like.flush()
 
 
 class _open_zipfile_reader:
