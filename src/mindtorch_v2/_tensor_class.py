@@ -14,6 +14,7 @@ _KINDS: Final = frozenset(
         types.FunctionType,
         types.BuiltinFunctionType,
         types.MethodDescriptorType,
+        types.WrapperDescriptorType,
         types.GetSetDescriptorType,
         types.MemberDescriptorType,
         property,

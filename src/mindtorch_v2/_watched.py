@@ -19,7 +19,8 @@ from ._overrides import _ask, _disabled_torch_function_impl, _handlers, given_va
 _SYNTAX = frozenset(
     """__array__ __bool__ __complex__ __contains__ __deepcopy__ __dlpack__ __dlpack_device__ __eq__ __float__ __format__
     __index__ __int__ __len__ __reduce_ex__ __repr__ __reversed__ __rfloordiv__
-    __rlshift__ __rmatmul__ __rmod__ __rpow__ __rrshift__ __rsub__ __setstate__""".split()
+    __rlshift__ __rmatmul__ __rmod__ __rpow__ __rrshift__ __rsub__ __setstate__ __and__ __or__ __xor__ __iand__ __ior__
+    __ixor__ __lshift__ __rshift__ __ilshift__ __irshift__ __invert__ __floordiv__""".split()
 )
 # Read by PyTorch's own code for subclasses, or about the class and not the tensor.
 _UNSEEN = frozenset("as_subclass grad_dtype name volatile".split())

@@ -248,7 +248,6 @@ def resize_as_sparse_(self: Any, the_template: Any) -> Any:
 
 # -- products -----------------------------------------------------------------------------------------------------
 @parsed("Tensor mat2")
-@overridable
 def smm(self: Any, mat: Any) -> Any:
     """The product of a sparse matrix with a dense one, as a sparse tensor."""
     if self.dim() != 2 or mat.dim() != 2:
@@ -259,13 +258,11 @@ def smm(self: Any, mat: Any) -> Any:
 
 
 @parsed("Tensor mat1, Tensor mat2, *, Number beta = 1, Number alpha = 1")
-@overridable
 def sspaddmm(self: Any, mat1: Any, mat2: Any, *, beta: Any = 1, alpha: Any = 1) -> Any:
     """beta * self + alpha * (mat1 @ mat2) of a sparse matrix and a dense one, as a sparse tensor."""
     return SSPADDMM.call((self, mat1, mat2, beta, alpha))
 
 
-@overridable
 @overridable
 def hspmm(mat1: Any, mat2: Any) -> Any:
     """The rows of a sparse matrix times a dense one that are not empty."""
