@@ -216,7 +216,88 @@ def _key_sets(library: Any) -> list[Any]:
     return told
 
 
-PROGRAMS = [_handlers, _retyped, _versions, _plain_method, _positional, _declined, _factories, _in_order, _key_sets]
+GETTERS = """shape dtype device ndim layout requires_grad grad grad_fn data is_leaf is_cpu is_meta is_sparse itemsize
+nbytes output_nr retains_grad _base _version mT real grad_dtype""".split()
+METHODS = """dim numel size stride tolist item is_complex is_floating_point double bool to_dense data_ptr element_size
+storage_offset is_contiguous __len__ __repr__ untyped_storage is_inference""".split()
+
+
+def _through_the_class(library: Any) -> list[Any]:
+    """What is read through the class asks the handlers of what it is called with, and is what they are given."""
+    seen: list[Any] = []
+
+    class Sees(library.Tensor):
+        @classmethod
+        def __torch_function__(cls, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
+            seen.append(func)
+            return super().__torch_function__(func, types, args, kwargs)
+
+    told: list[Any] = []
+    for name in [*GETTERS, *METHODS]:
+        x = Sees([[1.0]])
+        func = getattr(library.Tensor, name)
+        func = func.__get__ if name in GETTERS else func
+        seen.clear()
+        told.append((name, type(func(x)).__name__, len(seen) > 0 and seen[0] == func))
+        seen.clear()
+        found = getattr(x, name) if name in GETTERS else getattr(x, name)()
+        # Read of a tensor this one is not shown here: the package reads it itself.
+        told.append((name, type(found).__name__, name == "grad_dtype" or (len(seen) > 0 and seen[0] == func)))
+        told.append((name, getattr(Sees, name) == getattr(library.Tensor, name)))
+    return told
+
+
+OPERATORS = (
+    "floordiv and_ or_ xor lshift rshift iand ior ixor ilshift irshift add sub mul mod pow eq lt iadd imul".split()
+)
+
+
+def _syntax(library: Any) -> list[Any]:
+    """Which function of Python's syntax a handler is shown."""
+    seen: list[str] = []
+
+    class Sees(library.Tensor):
+        @classmethod
+        def __torch_function__(cls, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
+            seen.append(func.__name__)
+            return super().__torch_function__(func, types, args, kwargs)
+
+    for name in OPERATORS:
+        getattr(operator, name)(library.tensor([5, 2]).as_subclass(Sees), 2)
+    for name in ("neg", "pos", "invert", "abs"):
+        getattr(operator, name)(library.tensor([5, 2]).as_subclass(Sees))
+    return seen
+
+
+def _replaced(library: Any) -> list[Any]:
+    """What a user puts into the class is what is found there."""
+    before = library.Tensor.__dict__.get("numel")
+    kept = library.Tensor.numel
+    library.Tensor.numel = lambda self: 7
+    try:
+        told = [library.Tensor.numel(library.ones(2)), library.ones(2).numel()]
+    finally:
+        if before is None:
+            del library.Tensor.numel
+        else:
+            library.Tensor.numel = before
+    return [*told, library.ones(2).numel(), library.Tensor.numel(library.ones(2)), kept(library.ones(2))]
+
+
+PROGRAMS = [
+    _handlers,
+    _retyped,
+    _versions,
+    _plain_method,
+    _positional,
+    _declined,
+    _factories,
+    _in_order,
+    _key_sets,
+    _through_the_class,
+    _syntax,
+    _replaced,
+]
 
 
 @pytest.mark.parametrize("program", PROGRAMS, ids=lambda p: p.__name__)
