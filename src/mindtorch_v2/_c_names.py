@@ -265,6 +265,18 @@ def _is_cow_tensor(tensor: TensorBase) -> bool:
     return False
 
 
+def _get_cpu_allow_fp16_reduced_precision_reduction() -> bool:
+    """Whether sums of half floats are kept in half: never, kernels add in float."""
+    return False
+
+
+def _set_cpu_allow_fp16_reduced_precision_reduction(arg: bool) -> None:
+    if not isinstance(arg, bool):
+        raise RuntimeError(f"set_allow_fp16_reduction_cpu expects a bool, but got {type(arg).__name__}")
+    if arg:
+        raise RuntimeError("Float16 arithmetic is not supported by the CPU!")
+
+
 # -- TorchScript, signals ---------------------------------------------------------------------------------------------
 class _Script:
     """Settings of TorchScript: kept, since tools save and restore them; nothing is scripted."""

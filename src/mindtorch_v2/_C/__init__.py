@@ -81,7 +81,8 @@ _ELSEWHERE = {
         _warn_deprecation _set_fwd_grad_enabled _set_grad_enabled _is_torch_function_all_disabled _data_address
         _storage_address _is_cow_tensor _get_graph_executor_optimize _jit_set_num_profiled_runs
         _jit_clear_class_registry _jit_get_emit_hooks _jit_set_emit_hooks
-        _jit_set_profiling_executor _jit_set_profiling_mode _set_print_stack_traces_on_fatal_signal""".split(),
+        _jit_set_profiling_executor _jit_set_profiling_mode _set_print_stack_traces_on_fatal_signal
+        _get_cpu_allow_fp16_reduced_precision_reduction _set_cpu_allow_fp16_reduced_precision_reduction""".split(),
         "_c_names",
     ),
     **dict.fromkeys(

@@ -508,10 +508,14 @@ def pinv_grad(g: Any, P: Any, A: Any) -> Any:
 
 
 def _lstsq_meta(self: Any, b: Any, rcond: float | None, driver: str | None) -> list[Spec]:
-    check_matrix(self, "torch.linalg.lstsq", "input")
+    if self.dim() < 2:
+        raise RuntimeError("torch.linalg.lstsq: input must have at least 2 dimensions.")
     check_float(self, "torch.linalg.lstsq")
     if b.dim() < 1:
         raise RuntimeError("torch.linalg.lstsq: other must have at least 1 dimension.")
+    if not 0 <= self.dim() - b.dim() <= 1:
+        raise RuntimeError("torch.linalg.lstsq: input.dim() must be greater or equal to other.dim() and (input.dim() - "
+                           "other.dim()) <= 1")
     if self._dtype is not b._dtype:
         raise RuntimeError("torch.linalg.lstsq: Expected input and other to have the same dtype, but got input's dtype "
                            f"{self._dtype.scalar_name} and other's dtype {b._dtype.scalar_name}")
@@ -521,7 +525,10 @@ def _lstsq_meta(self: Any, b: Any, rcond: float | None, driver: str | None) -> l
     shape = (*b._shape, 1) if vector else b._shape
     m, n = self._shape[-2:]
     if len(shape) < 2 or shape[-2] != m:
-        raise RuntimeError("torch.linalg.lstsq: input.size(-2) should match other.size(-2)")
+        raise RuntimeError("torch.linalg.lstsq: input.size(-2) should match "
+                           f"other.size({-1 if b.dim() == 1 else -2})")
+    if self.dim() > len(shape):
+        broadcast_shapes(_batch(self), tuple(b._shape[:-1]))  # as many matrices of one column, which must fit
     batch = broadcast_shapes(_batch(self), tuple(shape[:-2]))
     full = (*batch, n, shape[-1])
     # The solution lies in the memory that held the larger right side.

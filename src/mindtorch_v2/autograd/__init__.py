@@ -28,7 +28,7 @@ from .._autograd.engine import (
 from .._autograd.node import Node, meta
 from .._autograd.record import zeros_at
 from .._autograd.tensor_hooks import retain_grad
-from .._dispatch.keys import PYTHON
+from .._dispatch.keys import PYTHON, TORCH_DISPATCH
 from .._dispatch.state import LOCAL, STATE
 from .._overrides import handle_torch_function, has_torch_function, is_tensor_like
 from .._size import Size
@@ -283,6 +283,8 @@ def _batched(
             f"vmap: Expected all tensors to have the same size in the mapped dimension, got sizes {sizes} for the "
             "mapped dimension"
         )
+    if count and any(isinstance(t, TensorBase) and t._keys & TORCH_DISPATCH for t in (*outputs, *given)):
+        return _one_by_one(outputs, given, count, edges, keep, create)
     from .._batching.dims import add_batch_dim, remove_batch_dim
     from .._batching.kernel import serve
     from .._batching.level import enter, leave, untransformed
@@ -296,6 +298,19 @@ def _batched(
             return [None if g is None else remove_batch_dim(g, 0, level) for g in found]
         finally:
             leave()
+
+
+def _one_by_one(
+    outputs: tuple[Any, ...], given: list[Any], count: int, edges: list[tuple[Node, int]], keep: bool, create: bool
+) -> list[Any]:
+    """A pass for each slice: tensors whose class computes have no memory that could stand for many."""
+    import mindtorch_v2 as torch
+
+    rows: list[list[Any]] = []
+    for i in range(count):
+        nodes, nrs, grads = _roots(outputs, [g[i] for g in given])
+        rows.append(run_backward(nodes, nrs, grads, keep or i < count - 1, create, edges, False))
+    return [None if column[0] is None else torch.stack(column) for column in (list(c) for c in zip(*rows))]
 
 
 def _overridden(values: tuple[Any, ...]) -> bool:

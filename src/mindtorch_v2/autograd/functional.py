@@ -302,20 +302,26 @@ def _rows(i: int, out: Any, args: tuple[Any, ...], create_graph: bool, strict: b
     return tuple(_lib.stack(row, dim=0).view(out.size() + x.size()) for row, x in zip(rows, args))
 
 
+def _construct_standard_basis_for(tensors: tuple[Any, ...], tensor_numels: tuple[int, ...]) -> tuple[Any, ...]:
+    """The unit vectors in the space of all elements, as rows, in one part for each tensor."""
+    units = []
+    start = 0
+    for t, n in zip(tensors, tensor_numels):
+        unit = t.new_zeros(sum(tensor_numels), n)
+        unit.diagonal(-start).fill_(1)
+        units.append(unit)
+        start += n
+    return tuple(units)
+
+
 def _all_rows(outputs: tuple[Any, ...], args: tuple[Any, ...], create_graph: bool) -> tuple[tuple[Any, ...], ...]:
     """The same for all outputs, from the unit vectors in the space of all their elements."""
     sizes = [o.numel() for o in outputs]
     total = sum(sizes)
-    units = []
-    start = 0
-    for o, n in zip(outputs, sizes):
-        unit = o.new_zeros(total, n)
-        unit.diagonal(-start).fill_(1)
-        units.append(unit)
-        start += n
+    units = _construct_standard_basis_for(outputs, tuple(sizes))
     flat = tuple(o.reshape(-1) for o in outputs)
     columns = []
-    for g, x in zip(_grad(flat, args, tuple(units), create_graph=create_graph, batched=True), args):
+    for g, x in zip(_grad(flat, args, units, create_graph=create_graph, batched=True), args):
         if g is None:
             g = _lib.zeros_like(x).expand((total, *x.shape))
         columns.append([part.view(o.shape + x.shape) for part, o in zip(g.split(sizes, dim=0), outputs)])

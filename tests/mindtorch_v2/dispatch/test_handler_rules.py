@@ -56,7 +56,10 @@ def _classes(library: Any) -> dict[str, Any]:
 
         @classmethod
         def __torch_dispatch__(cls, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
-            result = func(*[a.inner if isinstance(a, Wrapper) else a for a in args], **(kwargs or {}))
+            def unwrap(a: Any) -> Any:
+                return [unwrap(each) for each in a] if isinstance(a, list) else getattr(a, "inner", a)
+
+            result = func(*[unwrap(a) for a in args], **(kwargs or {}))
             return Wrapper(result) if isinstance(result, tensor) else result
 
     class Copies(tensor):
@@ -284,7 +287,20 @@ def _replaced(library: Any) -> list[Any]:
     return [*told, library.ones(2).numel(), library.Tensor.numel(library.ones(2)), kept(library.ones(2))]
 
 
+def _batched_gradients(library: Any) -> list[Any]:
+    """Gradients of a wrapper for many vectors at once."""
+    wrapper = _classes(library)["Wrapper"]
+    x = wrapper(library.tensor([1.0, 2.0, 3.0])).requires_grad_()
+    y = x * x
+    (g,) = library.autograd.grad(y, x, wrapper(library.eye(3)), is_grads_batched=True)
+    basis = library.autograd.functional._construct_standard_basis_for(
+        (library.ones(2), library.ones((), dtype=library.float64)), (2, 1)
+    )
+    return [type(g).__name__, g.inner.tolist(), [(b.tolist(), str(b.dtype)) for b in basis]]
+
+
 PROGRAMS = [
+    _batched_gradients,
     _handlers,
     _retyped,
     _versions,
