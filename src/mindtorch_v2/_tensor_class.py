@@ -9,6 +9,8 @@ from __future__ import annotations
 import types
 from typing import Any, Final
 
+from . import _native
+
 _KINDS: Final = frozenset(
     {
         types.FunctionType,
@@ -18,6 +20,7 @@ _KINDS: Final = frozenset(
         types.GetSetDescriptorType,
         types.MemberDescriptorType,
         property,
+        _native.Overridable,
     }
 )
 # `Tensor`, once the package is loaded: nobody else reads anything before.

@@ -304,13 +304,12 @@ def _one_by_one(
     outputs: tuple[Any, ...], given: list[Any], count: int, edges: list[tuple[Node, int]], keep: bool, create: bool
 ) -> list[Any]:
     """A pass for each slice: tensors whose class computes have no memory that could stand for many."""
-    import mindtorch_v2 as torch
-
+    lib: Any = sys.modules[__name__.partition(".")[0]]
     rows: list[list[Any]] = []
     for i in range(count):
         nodes, nrs, grads = _roots(outputs, [g[i] for g in given])
         rows.append(run_backward(nodes, nrs, grads, keep or i < count - 1, create, edges, False))
-    return [None if column[0] is None else torch.stack(column) for column in (list(c) for c in zip(*rows))]
+    return [None if column[0] is None else lib.stack(column) for column in (list(c) for c in zip(*rows))]
 
 
 def _overridden(values: tuple[Any, ...]) -> bool:
