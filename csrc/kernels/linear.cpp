@@ -143,7 +143,7 @@ PyObject* lu_small(PyObject*, PyObject* const* args, Py_ssize_t nargs) {
             std::copy(from, from + size, f);
             at_level(MT_BODY { fine = factor(f, n, places); });
             std::copy(f, f + size, reinterpret_cast<A*>(lu) + i * size);
-            for (int64_t k = 0; k < n; ++k) ++places[k];
+            for (int64_t k = 0; fine && k < n; ++k) ++places[k];
             return fine;
         }));
     });
@@ -188,7 +188,8 @@ PyObject* solve_small(PyObject*, PyObject* const* args, Py_ssize_t nargs) {
                 }
             });
             if (kept) std::copy_n(f, size, reinterpret_cast<A*>(lu) + i * size);
-            for (int64_t k = 0; kept && k < n; ++k) reinterpret_cast<int32_t*>(places)[i * n + k] = pivots[k] + 1;
+            for (int64_t k = 0; kept && fine && k < n; ++k)
+                reinterpret_cast<int32_t*>(places)[i * n + k] = pivots[k] + 1;
             return fine;
         }));
     });
