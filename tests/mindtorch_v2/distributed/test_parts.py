@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import subprocess
 import sys
+import warnings
 from collections.abc import Iterator
 from typing import Any
 
@@ -131,7 +132,7 @@ NAMED = [
     *("checkpoint.format_utils", "checkpoint.optimizer", "checkpoint.hf_storage", "checkpoint.storage"),
     *("checkpoint.api", "checkpoint.state_dict_saver", "checkpoint.state_dict_loader", "checkpoint.utils"),
     *("checkpoint.planner_helpers", "checkpoint.staging", "pipelining", "pipelining.stage"),
-    *("pipelining.schedules", "pipelining.microbatch"),
+    *("pipelining.schedules", "pipelining.microbatch", "launcher.api", "elastic.rendezvous"),
 ]
 
 
@@ -143,3 +144,72 @@ def test_public_names_are_there(oracle: Any, name: str) -> None:
     mine = importlib.import_module(f"mindtorch_v2.distributed.{name}")
     theirs = importlib.import_module(f"torch.distributed.{name}")
     assert [each for each in theirs.__all__ if not hasattr(mine, each)] == []
+
+
+UNSERVED = [
+    *("launcher.LaunchConfig", "elastic.rendezvous.RendezvousParameters", "elastic.agent.server.WorkerSpec"),
+    *("elastic.timer.expires", "elastic.events.record", "elastic.metrics.put_metric", "_shard.shard_parameter"),
+    "_shard.sharded_tensor.ShardedTensor",
+]
+
+
+@mindtorch_only
+@pytest.mark.parametrize("name", UNSERVED)
+def test_what_is_not_served_says_so_by_name(name: str) -> None:
+    import importlib
+
+    room, _, last = name.rpartition(".")
+    found = getattr(importlib.import_module(f"mindtorch_v2.distributed.{room}"), last)
+    with pytest.raises(NotImplementedError, match=f"{last} is not served"):
+        found()
+    if isinstance(found, type):
+        assert not isinstance(3, found)
+
+
+def _wrapped(torch: Any, wrapper: Any, kind: str) -> Any:
+    """Names, result and gradients of a model with wrapped layers, and of the same loaded from its state."""
+    torch.manual_seed(0)
+    inner = torch.nn.Sequential(torch.nn.Linear(3, 4, dtype=torch.float64), torch.nn.Tanh())
+    model = torch.nn.Sequential(inner, torch.nn.Linear(4, 2, dtype=torch.float64))
+    for at, param in enumerate(model.parameters()):
+        torch.nn.init.constant_(param, 0.1 * (at + 1))
+    plain = [name for name, _ in model.named_parameters()]
+    if kind == "offload":
+        model[0] = wrapper.offload_wrapper(model[0])
+    elif kind == "policy":
+        wrapper.apply_activation_checkpointing(
+            model, auto_wrap_policy=lambda module, recurse, nonwrapped_numel: recurse or nonwrapped_numel > 12
+        )
+    else:
+        made = getattr(wrapper.CheckpointImpl, kind)
+        wrapper.apply_activation_checkpointing(
+            model,
+            lambda module: wrapper.checkpoint_wrapper(module, made),
+            lambda module: isinstance(module, torch.nn.Linear),
+        )
+    x = torch.arange(6.0, dtype=torch.float64).reshape(2, 3).requires_grad_()
+    out = model(x)
+    out.sum().backward()
+    state = model.state_dict()
+    model.load_state_dict({name: value * 2 for name, value in state.items()})
+    kinds = [type(module).__name__ for module in model.modules()]
+    names = [name for name, _ in model.named_parameters()]
+    again = model(x).tolist()
+    return plain, kinds, names, list(state), out.tolist(), x.grad.tolist(), again, model[0][0].in_features
+
+
+@mindtorch_only
+@pytest.mark.parametrize("kind", ["NO_REENTRANT", "REENTRANT", "offload", "policy"])
+def test_wrapped_modules_as_pytorchs(oracle: Any, kind: str) -> None:
+    import importlib
+
+    home = "distributed.algorithms._checkpoint.checkpoint_wrapper"
+    mine = importlib.import_module("mindtorch_v2")
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        got = _wrapped(mine, importlib.import_module(f"mindtorch_v2.{home}"), kind)
+        want = _wrapped(oracle, importlib.import_module(f"torch.{home}"), kind)
+    assert got[:4] == want[:4] and got[7] == want[7]
+    for a, b in zip(got[4:7], want[4:7]):
+        for one, two in zip(a, b):
+            assert one == pytest.approx(two)

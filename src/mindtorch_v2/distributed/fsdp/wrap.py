@@ -117,8 +117,8 @@ def wrap(module: Any, **wrap_overrides: Any) -> Any:
     return module if _Wrapping.cls is None else _Wrapping.cls(module, **{**_Wrapping.settings, **wrap_overrides})
 
 
-def wrap_below(root: Any, policy: Any, cls: Any, settings: dict[str, Any], ignored: set[Any]) -> None:
-    """Wrap what a policy says below a module, the innermost first."""
+def wrap_below(root: Any, policy: Any, cls: Any, settings: dict[str, Any], ignored: set[Any], make: Any = None) -> None:
+    """Wrap what a policy says below a module, the innermost first, by the class or by what makes one of it."""
 
     def visit(module: Any, top: bool) -> tuple[Any, int]:
         """The module, wrapped or not, and how many of its elements are not wrapped."""
@@ -141,6 +141,6 @@ def wrap_below(root: Any, policy: Any, cls: Any, settings: dict[str, Any], ignor
             given = policy._settings(module)
         else:
             given = {} if policy(module=module, recurse=False, nonwrapped_numel=left) else None
-        return (module, left) if given is None else (cls(module, **{**settings, **given}), 0)
+        return (module, left) if given is None else ((make or cls)(module, **{**settings, **given}), 0)
 
     visit(root, True)

@@ -1,0 +1,1 @@
+"""`torch.distributed.algorithms._checkpoint`: modules that keep less for backward."""

@@ -1,0 +1,1 @@
+"""`torch.distributed.elastic.agent`: what watches processes is the launcher, `distributed.run`."""
