@@ -14,7 +14,7 @@ from ._api import lazy_tables
 from ._dispatch import registry
 from ._dispatch.binding import Overloads, is_index, need
 from ._dispatch.complaint import of_signatures
-from ._dispatch.keys import AUTOCASTS
+from ._dispatch.keys import AUTOCASTS, NESTED
 from ._dispatch.op import plain_name
 from ._dispatch.state import modes
 from ._dtype import bool as bool_
@@ -74,6 +74,12 @@ def tensordot(a: Any, b: Any, dims: Any = 2, out: Any = None) -> Any:
 _TENSORDOT = Overloads("tensordot", [registry.get("tensordot")], [False], False)
 
 
+def _refuse_nested(t: Any) -> None:
+    if str(t.layout) == "torch.jagged":
+        raise RuntimeError("NYI: einsum() of nested tensors of layout torch.jagged")
+    raise RuntimeError("Given dimension 1 is irregular and does not have a size.")
+
+
 @overridable
 def einsum(*args: Any) -> Any:
     """Einstein's sum: `einsum("ij,jk->ik", a, b)`, or operands and lists of numbers in turn."""
@@ -91,6 +97,8 @@ def einsum(*args: Any) -> Any:
         for i, t in enumerate(operands):
             if not isinstance(t, TensorBase):
                 raise TypeError(f"expected Tensor as element {i} in argument 1, but got {plain_name(t)}")
+            if t._keys & NESTED:
+                _refuse_nested(t)
         if modes() & AUTOCASTS:
             pass
         elif len(operands) == 2:

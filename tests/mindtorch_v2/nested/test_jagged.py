@@ -14,7 +14,7 @@ import pytest
 from .. import _oracle
 from .._subject import mindtorch_only, submodule
 from .._subject import subject as torch
-from ._told import outcome, split, total, world
+from ._told import outcome, split, told, total, world
 
 CALLS = """
 1-j|torch.rsub(j,2,alpha=3)|torch.rsub(j,j)|j.__rsub__(2.)|bool(j)
@@ -191,3 +191,25 @@ def test_a_refusal_names_operator_and_layout() -> None:
         t.cumsum(1)
     with pytest.raises(NotImplementedError, match="sort"):
         torch.sort(t)
+
+
+WRONG_SIZES = """
+j+some(3,5,3)|j+some(3,3,3)|j+some(3,1,3)|j+some(3,4,1)|j+some(3,4,3)|some(3,5,3)*j|torch.einsum('bij,jk->bik',j,some(3,2))
+torch.einsum('bij,bij->b',j,j)
+"""
+
+
+@pytest.mark.oracle
+def test_dense_operands_of_a_wrong_ragged_size() -> None:
+    """Type and first words of PyTorch's refusal, or the same result."""
+    ours, theirs = world(torch), world(_oracle.load())
+    for call in split(WRONG_SIZES):
+        found: list[tuple[str, Any]] = []
+        for names in (ours, theirs):
+            try:
+                found.append(("value", told(eval(call, dict(names)))))
+            except RuntimeError as error:
+                found.append(("RuntimeError", str(error)))
+        (kind, mine), (wanted, expected) = found
+        assert kind == wanted, (call, mine, expected)
+        assert mine == expected if kind == "value" else mine.startswith(expected[:60]), (call, mine, expected)
