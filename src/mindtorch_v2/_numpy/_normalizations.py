@@ -149,6 +149,12 @@ def normalizer(function: Any, promote_scalar_result: bool = False) -> Any:
     keeps = "keepdims" in parameters and str(parameters["keepdims"].annotation) == "KeepDims"
     writes = "out" in parameters and "OutArray" in str(parameters["out"].annotation)
 
+    places = {p.name: i for i, p in enumerate(positional)}
+
+    def value(name: str, given: list[Any], named: dict[str, Any]) -> Any:
+        place = places.get(name, len(given))
+        return named[name] if name in named else given[place] if place < len(given) else parameters[name].default
+
     @functools.wraps(function)
     def wrapped(*args: Any, **kwargs: Any) -> Any:
         given = [
@@ -159,14 +165,13 @@ def normalizer(function: Any, promote_scalar_result: bool = False) -> Any:
         ]
         named = {name: converters[name](value) if name in converters else value for name, value in kwargs.items()}
         result = function(*given, **named)
-        if keeps or writes:
-            bound = inspect.signature(function).bind(*given, **named)
-            bound.apply_defaults()
-            if keeps and bound.arguments["keepdims"]:
-                source = given[0] if given else next(iter(named.values()))
-                result = apply_keepdims(result, bound.arguments["axis"], source.dim())
-            if writes and bound.arguments["out"] is not None:
-                return copy_to(bound.arguments["out"], result, promote_scalar_result)
+        if keeps and value("keepdims", given, named):
+            source = given[0] if given else next(iter(named.values()))
+            result = apply_keepdims(result, value("axis", given, named), source.dim())
+        if writes:
+            out = value("out", given, named)
+            if out is not None:
+                return copy_to(out, result, promote_scalar_result)
         return wrap_tensors(result)
 
     return wrapped
