@@ -173,6 +173,11 @@ def test_quantized_tensors_are_refused_by_name() -> None:
     for call in (
         lambda: torch.empty(2, dtype=torch.quint8),
         lambda: torch.empty(2, device="meta", dtype=torch.qint8),
+        lambda: torch.zeros(2, dtype=torch.quint8),
+        lambda: torch.full((2,), 1, dtype=torch.quint8),
+        lambda: torch.arange(2, dtype=torch.quint8),
+        lambda: torch.empty_like(torch.ones(2), dtype=torch.quint8),
+        lambda: torch.ones(2).new_zeros((2,), dtype=torch.quint8),
         lambda: torch.ones(2).view(torch.qint32),
         lambda: torch.ao.nn.quantized.Linear(2, 3),
     ):

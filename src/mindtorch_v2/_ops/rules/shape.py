@@ -9,7 +9,7 @@ from typing import Any, Final, final
 
 from ..._device import CPU, META, PLACES, can_pin, device
 from ..._dispatch.op import Rule, Spec
-from ..._dtype import DEFAULTS, FIRST_STORED, dtype, float32, float64, int64
+from ..._dtype import CATEGORY_QUANTIZED, DEFAULTS, FIRST_STORED, dtype, dtype_or_none, float32, float64, int64
 from ..._dtype_names import c_name
 from ..._layout import channels_last, channels_last_3d, contiguous_format, preserve_format, strided
 from ..._layout import layout as layout_type
@@ -125,6 +125,13 @@ def check_sizes(name: str, size: Ints) -> None:
             raise RuntimeError(f"Trying to create tensor with negative dimension {n}: {list(size)}")
 
 
+def held(dt: dtype) -> dtype:
+    """A dtype that tensors have."""
+    if dt.category == CATEGORY_QUANTIZED:
+        dtype_or_none(dt)  # refuses it by name
+    return dt
+
+
 def placed(dev: Any) -> device:
     """Where a factory puts its result; a CPU has no index, and an accelerator always has one."""
     if dev is None or dev is CPU:
@@ -157,7 +164,7 @@ class FactoryRule(Rule):
             check_options(self.name, args[at + 1], args[at + 3])
         dt: dtype = DEFAULTS.dtype
         if args[at] is not None:
-            dt = args[at]
+            dt = held(args[at])
             if self.value:
                 check_value(args[self.value], dt)
         elif self.value:
@@ -185,7 +192,7 @@ class LikeRule(Rule):
         at = self.at
         if args[at + 1] is not None or args[at + 3]:
             check_options(self.name, args[at + 1], args[at + 3])
-        dt: dtype = t._dtype if args[at] is None else args[at]
+        dt: dtype = t._dtype if args[at] is None else held(args[at])
         if at == 2:
             check_value(args[1], dt)
         dev = t._device if args[at + 2] is None else placed(args[at + 2])
@@ -207,7 +214,7 @@ class NewRule(Rule):
         at = self.at
         check_sizes(self.name, size)
         check_options(self.name, args[at + 1], args[at + 3])
-        dt: dtype = t._dtype if args[at] is None else args[at]
+        dt: dtype = t._dtype if args[at] is None else held(args[at])
         if at == 3:
             check_value(args[2], dt)
         dev = t._device if args[at + 2] is None else placed(args[at + 2])
@@ -273,7 +280,7 @@ class ArangeRule(Rule):
             check_options("arange", args[4], args[6])
         dt: dtype = int64
         if args[3] is not None:
-            dt = args[3]
+            dt = held(args[3])
             if dt.is_bool or dt.is_complex or (dt.is_floating_point and dt.itemsize == 1):
                 raise NotImplementedError(f"\"arange_cpu\" not implemented for '{dt.scalar_name}'")
         elif not (isinstance(start, int) and isinstance(end, int) and isinstance(step, int)):
