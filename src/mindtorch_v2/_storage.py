@@ -238,9 +238,11 @@ class UntypedStorage:
         if self._has_no_memory():
             raise RuntimeError(_NO_MEMORY)
 
-    def _write_file(self, f: Any, is_real_file: bool, save_size: bool, element_size: int) -> None:
-        """Write the bytes, after the number of elements if that is wanted; a real file is written past its buffer."""
+    def _write_file(self, *args: Any) -> None:
+        """`_write_file(f, is_real_file, save_size, element_size)`: write the bytes, after the number of elements if
+        that is wanted; a real file is written past its buffer."""
         self._check_memory()
+        f, is_real_file, save_size, element_size = args
         if self._device.type == "meta":
             raise NotImplementedError("Cannot copy out of meta tensor; no data!")
         size = struct.pack("<q", self.nbytes() // element_size) if save_size else b""

@@ -13,7 +13,15 @@ from typing import Any
 
 from . import _native
 from ._core_operators import HOOKS
-from ._overrides import _ask, _disabled_torch_function_impl, _handlers, given_values, has_torch_function, torch_function
+from ._overrides import (
+    DisableTorchFunctionSubclass,
+    _ask,
+    _disabled_torch_function_impl,
+    _handlers,
+    given_values,
+    has_torch_function,
+    torch_function,
+)
 
 # Methods of Python's syntax that PyTorch asks by their own names; other operators are asked when they are dispatched.
 _SYNTAX = frozenset(
@@ -24,7 +32,7 @@ _SYNTAX = frozenset(
 )
 # Read by PyTorch's own code for subclasses, or about the class and not the tensor.
 _UNSEEN = frozenset("as_subclass grad_dtype name volatile".split())
-# Tensor's own that ask by themselves, as the getter of `data` does.
+# Tensor's own that ask by themselves.
 _ASKING = frozenset("__deepcopy__ __dir__ module_load new_tensor".split())
 _PRIVATE = frozenset(("_base", "_version", "_backward_hooks"))
 # Properties that are asked about when they are read through the class alone: this package reads them of any tensor.
@@ -42,7 +50,7 @@ def _names() -> tuple[tuple[str, bool], ...]:
             if name in _UNSEEN or (name.startswith("_") and name not in _SYNTAX and name not in _PRIVATE):
                 continue
             code = getattr(value, "__code__", None)
-            if isinstance(value, _native.Method):
+            if isinstance(value, (_native.Method, _native.Overridable)) or name in _ASKING or hasattr(value, "asks"):
                 continue
             if callable(value) and not isinstance(value, type):
                 if code is None or not code.co_filename.startswith("<torch."):
@@ -77,6 +85,9 @@ def _property(name: str) -> property:
     def get(self: Any) -> Any:
         if has_torch_function((self,)):
             return _ask(made.__get__, _handlers((self,)), (self,), {})
+        if name == "data":
+            with DisableTorchFunctionSubclass():  # its own getter asks too
+                return own.__get__(self)
         return own.__get__(self)
 
     def put(self: Any, value: Any) -> None:

@@ -250,6 +250,29 @@ def _through_the_class(library: Any) -> list[Any]:
     return told
 
 
+def _once(library: Any) -> list[Any]:
+    """A function that is let run as it is asks nobody a second time."""
+    count = [0]
+
+    class Lets(library.Tensor):
+        @classmethod
+        def __torch_function__(cls, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
+            count[0] += 1
+            return library.overrides.redispatch_function(func, types, args, kwargs)
+
+        def new_empty(self, shape: Any) -> Any:
+            return type(self)(shape)
+
+    told: list[Any] = []
+    for name in [*GETTERS, *METHODS, "nelement", "ndimension"]:
+        x = Lets([[1.0]])
+        count[0] = 0
+        got = getattr(x, name)
+        kind = type(got if name in GETTERS else got()).__name__
+        told.append((name, kind, 0 < count[0] < 200 or name == "grad_dtype"))
+    return [*told, type(copy.deepcopy(Lets([1.0]))).__name__]
+
+
 OPERATORS = (
     "floordiv and_ or_ xor lshift rshift iand ior ixor ilshift irshift add sub mul mod pow eq lt iadd imul".split()
 )
@@ -311,6 +334,7 @@ PROGRAMS = [
     _in_order,
     _key_sets,
     _through_the_class,
+    _once,
     _syntax,
     _replaced,
 ]
