@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+import warnings
 from typing import Any
 
+import numpy
 import pytest
 
+from .. import _oracle
 from .._subject import IS_ORACLE, submodule
 from .._subject import subject as torch
 
@@ -97,3 +100,21 @@ def test_operands_are_checked() -> None:
     ):
         with pytest.raises((ValueError, RuntimeError)):
             call()
+
+
+@pytest.mark.oracle
+@pytest.mark.parametrize("dtype", ["float32", "float64", "complex64"])
+def test_determinants_of_nan(dtype: str) -> None:
+    """LAPACK finds no pivot beside NaN; that does not make a matrix singular, and nothing warns."""
+    nan = float("nan")
+    oracle = _oracle.load()
+    matrices = [[[nan, 1], [1, 2]], [[0, 1], [nan, 2]], [[0, 0], [nan, 2]], [[nan, nan], [nan, nan]], [[0, 0], [0, 0]]]
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        ours = [torch.linalg.det(torch.tensor(m, dtype=getattr(torch, dtype))).item() for m in matrices]
+        signs = [torch.linalg.slogdet(torch.tensor(m, dtype=getattr(torch, dtype))) for m in matrices]
+    theirs = [oracle.linalg.det(oracle.tensor(m, dtype=getattr(oracle, dtype))).item() for m in matrices]
+    expected = [oracle.linalg.slogdet(oracle.tensor(m, dtype=getattr(oracle, dtype))) for m in matrices]
+    numpy.testing.assert_equal(ours, theirs)
+    numpy.testing.assert_equal([abs(s.item()) for s, _ in signs], [abs(s.item()) for s, _ in expected])
+    numpy.testing.assert_equal([v.item() for _, v in signs], [v.item() for _, v in expected])

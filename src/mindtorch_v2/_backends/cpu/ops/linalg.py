@@ -129,7 +129,12 @@ def _det(out: Any, A: Any) -> None:
         return
     import numpy
 
-    np_view(out)[...] = batched(numpy.linalg.det, np_view(A))
+    a = np_view(A)
+    with numpy.errstate(all="ignore"):
+        found = batched(numpy.linalg.det, a)
+    # LAPACK finds no pivot beside NaN and calls the matrix singular.
+    nothing = complex(numpy.nan, numpy.nan) if A._dtype.is_complex else numpy.nan
+    np_view(out)[...] = numpy.where(numpy.isnan(a).any((-2, -1)), nothing, found)
 
 
 def _slogdet(outs: Any, A: Any) -> None:
@@ -138,9 +143,12 @@ def _slogdet(outs: Any, A: Any) -> None:
         return
     import numpy
 
-    sign, size = batched(numpy.linalg.slogdet, np_view(A))
-    np_view(outs[0])[...] = sign
-    np_view(outs[1])[...] = size
+    a = np_view(A)
+    with numpy.errstate(all="ignore"):
+        sign, size = batched(numpy.linalg.slogdet, a)
+    unknown = numpy.isnan(a).any((-2, -1))
+    np_view(outs[0])[...] = numpy.where(unknown, complex(numpy.nan, numpy.nan) if A._dtype.is_complex else 0, sign)
+    np_view(outs[1])[...] = numpy.where(unknown, numpy.nan, size)
 
 
 def _inv(outs: Any, A: Any, check_errors: bool) -> None:
