@@ -1,67 +1,48 @@
 """Public names of PyTorch that are not here, by module and reason; the one table of them.
 
 A module as a whole stands in `MODULES`; names of a module that is here stand in `NAMES`, under the module's name below
-`torch` ("" is `torch` itself, "Tensor" the class). A name that is written leaves this table; `test_namespace` says
-which are still listed.
+`torch` ("" is `torch` itself, "Tensor" the class). A name that is written leaves this table, which
+`test_namespace` sees to.
 """
 
 from __future__ import annotations
 
 # -- modules ------------------------------------------------------------------------------------------------------
-_SPARSE = "sparse tensors"
 _COMPILER = "compiling, tracing and exporting programs"
 _DEVICES = "devices and libraries that are not here, and the switches for them"
 _FORWARD = "forward-mode derivatives and function transforms"
-_PROFILER = "profiling"
-_PARTS = "written apart: not there yet"
 
-MODULES: dict[str, str] = {"monitor": _PROFILER, "nested": "nested tensors"}
+MODULES: dict[str, str] = {}
 
 # -- names --------------------------------------------------------------------------------------------------------
 _SCRIPT = (
-    "AggregationType AliasDb AnyType Argument ArgumentSpec AVG AwaitType BenchmarkConfig BenchmarkExecutionStats "
-    "Block BoolType BufferDict CallStack Capsule ClassType Code CompilationUnit CompleteArgumentSpec ComplexType "
-    "ConcreteModuleType ConcreteModuleTypeBuilder DeepCopyMemoTable DeserializationStorageContext DeviceObjType "
-    "DictType EnumType ErrorReport ExecutionPlan FatalError FileCheck FloatType FunctionSchema FutureType "
-    "Gradient Graph GraphExecutorState IODescriptor InferredType IntType InterfaceType JITException ListType "
-    "LiteScriptModule LockingLogger LoggerBase ModuleDict Node NoneType NoopLogger NumberType OperatorInfo "
-    "OptionalType ParameterDict PyObjectType PyTorchFileWriter RRefType SUM ScriptClass "
-    "ScriptClassFunction ScriptDict ScriptDictIterator ScriptDictKeyIterator ScriptList "
-    "ScriptListIterator ScriptMethod ScriptModuleSerializer ScriptObject ScriptObjectProperty "
-    "SerializationStorageContext StaticModule StreamObjType StringType SymBoolType SymIntType TensorType "
-    "ThroughputBenchmark TracingState TupleType Type UnionType Use Value fork import_ir_module "
+    "AggregationType AliasDb Argument ArgumentSpec AVG AwaitType BenchmarkConfig BenchmarkExecutionStats Block "
+    "BufferDict CallStack Capsule ClassType Code CompilationUnit CompleteArgumentSpec ComplexType ConcreteModuleType "
+    "ConcreteModuleTypeBuilder DeepCopyMemoTable DeserializationStorageContext DeviceObjType EnumType ErrorReport "
+    "ExecutionPlan FatalError FileCheck FutureType Gradient GraphExecutorState IODescriptor InferredType JITException "
+    "LiteScriptModule LockingLogger LoggerBase ModuleDict Node NoopLogger OperatorInfo ParameterDict PyObjectType "
+    "PyTorchFileWriter RRefType SUM ScriptClass ScriptClassFunction ScriptDictIterator ScriptDictKeyIterator "
+    "ScriptListIterator ScriptModuleSerializer ScriptObjectProperty SerializationStorageContext StaticModule "
+    "StreamObjType SymBoolType SymIntType ThroughputBenchmark TracingState Type Use Value fork import_ir_module "
     "import_ir_module_from_buffer merge_type_from_type_comment parse_ir parse_schema parse_type_comment "
     "unify_type_list wait"
 )
 _QUANTIZED = (
-    "QInt32Storage QInt8Storage QUInt2x4Storage QUInt4x2Storage QUInt8Storage per_channel_affine "
-    "per_channel_affine_float_qparams per_channel_symmetric per_tensor_affine per_tensor_symmetric qint32 qint8 "
-    "qscheme quantization quantized_gru quantized_lstm quint2x4 quint4x2 quint8"
+    "QInt32Storage QInt8Storage QUInt2x4Storage QUInt4x2Storage QUInt8Storage quantization quantized_gru quantized_lstm"
 )
-_OF_SPARSE = "saddmm spmm"
 
 NAMES: dict[str, dict[str, str]] = {
     "distributed": {
-        "parts of PyTorch's own reducer": "BuiltinCommHookType Logger Reducer",
         "PyTorch's own logs, settings and helpers": (
             "autograd breakpoint c10d_logger config logging_handlers remote_device"
-        ),
+        )
     },
     "sparse": {
         "two of four: for CUDA": "SparseSemiStructuredTensor SparseSemiStructuredTensorCUSPARSELT "
         "SparseSemiStructuredTensorCUTLASS semi_structured to_sparse_semi_structured",
-        "needs cuDSS": "spsolve",
-        "types, imports and old tensor classes that show": "Any BFloat16Tensor ByteTensor CharTensor DType DimOrDims "
-        "DoubleTensor FloatTensor HalfTensor IntTensor LongTensor ShortTensor TYPE_CHECKING Tensor torch",
+        "types, imports and old tensor classes that show": "DType DimOrDims TYPE_CHECKING Tensor torch",
     },
     "onnx": {_COMPILER: "ops"},
-    "package": {
-        "parts of what is refused": (
-            "analyze file_structure_representation find_file_dependencies glob_group importer package_exporter "
-            "package_importer sys_importer"
-        )
-    },
-    "utils.model_zoo": {"an import that shows": "tqdm"},
     "utils.collect_env": {
         _DEVICES: (
             "NVIDIA_PATTERNS ONEAPI_PATTERNS get_cuda_module_loading_config get_cudnn_version get_gpu_info "
@@ -74,26 +55,23 @@ NAMES: dict[str, dict[str, str]] = {
         "called by PyTorch itself when it is imported": "prepare_multiprocessing_environment",
         _COMPILER: f"{_SCRIPT} profiler_allow_cudagraph_cupti_lazy_reinit_cuda12",
         "quantized tensors": _QUANTIZED,
-        _SPARSE: _OF_SPARSE,
-        "the inside of PyTorch's library": "DispatchKey DispatchKeySet ExcludeDispatchKeyGuard PRIVATE_OPS StorageBase "
+        "the inside of PyTorch's library": "PRIVATE_OPS StorageBase "
         "TYPE_CHECKING USE_GLOBAL_DEPS USE_RTLD_GLOBAL_WITH_LIBTORCH classes cpp init_num_threads windows",
     },
     "Tensor": {"rows without a method of that name": "index"},
     "accelerator": {_DEVICES: "Graph"},
     "autograd.graph": {_DEVICES: "set_override_stale_capture_stream set_warn_on_accumulate_grad_stream_mismatch"},
-    "backends": {_DEVICES: "python_native xnnpack"},
-    "cuda": {_DEVICES: "GreenContext jiterator nccl nvtx profiler sparse tunable"},
-    "fft": {"an import that shows": "Tensor"},
-    "func": {_FORWARD: "debug_unwrap grad grad_and_value hessian jacrev rearrange replace_all_batch_norm_modules_ vjp"},
+    "backends": {_DEVICES: "xnnpack"},
+    "cuda": {_DEVICES: "GreenContext nccl nvtx profiler sparse tunable"},
+    "func": {_FORWARD: "rearrange"},
     "library": {"the inside of PyTorch's library": "get_kernel"},
     "linalg": {"texts for documentation": "common_notes"},
-    "masked": {"masked tensors": "MaskedTensor as_masked_tensor is_masked_tensor masked_tensor"},
+    "monitor": {"an import that shows": "TYPE_CHECKING"},
     "mps": {_DEVICES: "profiler"},
     "nn": {"quantized tensors": "intrinsic qat quantizable quantized"},
     "nn.functional": {
-        "imports and texts that show": "TYPE_CHECKING grad reproducibility_notes sparse_support_notes tf32_notes"
+        "imports and texts that show": "TYPE_CHECKING reproducibility_notes sparse_support_notes tf32_notes"
     },
-    "overrides": {"the inside of PyTorch's library": "redispatch_function"},
     "utils": {
         "the inside of PyTorch's library": "ThroughputBenchmark cmake_prefix_path cpp_backtrace "
         "get_cpp_backtrace throughput_benchmark"
