@@ -1,6 +1,7 @@
 // Caches of keys and values in pages, written and read by slots; rotary embeddings by position; steps of decoding.
 //
-// The facts give shapes and dtypes only. A slot is page * size of a page + place in the page; a negative slot is left out.
+// The facts give shapes and dtypes only; slots and both layouts are as the functions are commonly described. A slot is
+// page * size of a page + place in the page; a negative slot is left out.
 // Pages are (pages, places, heads, size), cacheMode "Norm", or "PA_NZ": (pages, columns / width, places, width), where a
 // column is an element of all heads of a token.
 #include <cmath>

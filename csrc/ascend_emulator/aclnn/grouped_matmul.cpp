@@ -316,6 +316,7 @@ Batches plan_batches(const Plan& p, const Tensor& a, const Tensor& b) {
     return out;
 }
 
+// The facts do not give the bits of groupSize nor the formula of groups; both are as the function is commonly described.
 // groupSize holds the rows of a group in its lowest 16 bits, those of the other two dimensions above; groups of the inner
 // dimension have a scale, and an offset, for each column: ((x1 @ ((x2 - x2Offset) * x2Scale)) + yOffset) * x1Scale + bias.
 constexpr int64_t kGroupBits = 16, kGroupMask = (1 << kGroupBits) - 1;
