@@ -81,7 +81,7 @@ torch._convert_indices_from_coo_to_csr(i, 4)
 torch._convert_indices_from_csr_to_coo(torch.tensor([0, 1, 3, 4]), torch.tensor([0, 1, 2, 0]))
 torch._convert_indices_from_csr_to_coo(torch.tensor([0, 1, 3, 4]), torch.tensor([0, 1, 2, 0]), transpose=True)
 torch._linalg_det(m[:, :3])
-torch._linalg_slogdet(m[:, :3])
+torch._linalg_slogdet(m[:, :3] + torch.eye(3))
 torch._linalg_check_errors(torch.tensor(1, dtype=torch.int32), 'linalg.inv', is_matrix=True)
 torch._linalg_check_errors(torch.tensor([0, 2], dtype=torch.int32), 'linalg.cholesky', is_matrix=False)
 torch._C._linalg._linalg_eigvals(torch.eye(2))
@@ -146,7 +146,7 @@ aten._embedding_bag_per_sample_weights_backward(m, a.reshape(6, 4), i[0], i[0], 
 aten._to_sparse.sparse_dim(m, 1).to_dense()
 """
 _PROBES = """
-torch._foobar(m) is m
+torch._foobar(m)
 torch._test_serialization_subcmul(m, m, 2)
 torch._test_functorch_fallback(m, m)
 torch._test_check_tensor(shut)
