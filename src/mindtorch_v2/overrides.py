@@ -185,7 +185,10 @@ def _dummy(f: Any) -> Callable[..., Any]:
 
 def _like_python(f: Callable[..., Any]) -> Callable[..., Any]:
     """One with the parameters of a function that is written in Python."""
-    given = inspect.getfullargspec(inspect.unwrap(f))
+    written = inspect.unwrap(f)
+    if not isinstance(written, types.FunctionType):
+        return lambda *args, **kwargs: -1  # compiled, and so without a signature
+    given = inspect.getfullargspec(written)
     needed = len(given.args) - len(given.defaults or ())
     parts = [*given.args[:needed], *(f"{name}=None" for name in given.args[needed:])]
     parts += [f"*{given.varargs}"] if given.varargs else ["*"] if given.kwonlyargs else []
