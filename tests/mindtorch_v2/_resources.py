@@ -42,7 +42,7 @@ def held() -> tuple[int, int, tuple[str, ...]]:
 
 
 @contextlib.contextmanager
-def kept_level(seconds: float = 5.0) -> Iterator[None]:
+def kept_level(seconds: float = 20.0) -> Iterator[None]:
     """Count before and after; threads that close something in the background get a moment to do so."""
     before = held()
     yield

@@ -494,7 +494,8 @@ SENSITIVE: dict[str, float] = {
 # Rows that need no samples of their own, with the reason.
 REASONS: dict[str, str] = dict.fromkeys(
     """cudnn_is_acceptable dim is_contiguous is_non_overlapping_and_dense is_same_size is_strides_like_format
-    numel resize_ set_ size storage_offset stride sym_numel sym_size sym_storage_offset sym_stride""".split(),
+    numel resize_ set_ size storage_offset stride sym_is_contiguous sym_numel sym_size sym_storage_offset
+    sym_stride""".split(),
     "asks or changes the tensor's geometry: `rows/test_private.py`",
 )
 # Tables whose rows are compared with PyTorch, or shown to refuse as it does, by `rows/test_inner.py`.
@@ -645,7 +646,7 @@ CALLED_ELSEWHERE: dict[str, str] = {
             _unique cudnn_is_acceptable dim is_contiguous is_contiguous.memory_format
             is_non_overlapping_and_dense is_same_size is_strides_like_format numel resize_ set_
             set_.source_Tensor set_.source_Tensor_storage_offset size size.int storage_offset stride
-            stride.int sym_numel sym_size sym_size.int sym_storage_offset sym_stride sym_stride.int"""
+            stride.int sym_is_contiguous sym_numel sym_size sym_size.int sym_storage_offset sym_stride sym_stride.int"""
         ),
         "api/test_found_by_pytorchs_tests.py": "_int_mm _int_mm.out",
         "rows/test_second_names.py": " ".join(
