@@ -44,10 +44,9 @@ class Accepting(PointwiseRule):
         self.mask, self.kernel, self.texts, self.real, self.pair = mask, kernel, texts, real, pair
 
     def bind(self, op: Op) -> Rule:
-        made = dtype_checks.Accept(super().bind(op), self.mask, self.kernel, dict(self.texts), self.real, self.pair,
-                                   op.title())
         numbers = tuple(i for i, a in enumerate(op.schema.args) if a.kind == "Scalar")
-        return dtype_checks.RealNumbers(made, numbers) if numbers else made
+        return dtype_checks.Accept(super().bind(op), self.mask, self.kernel, dict(self.texts), self.real, self.pair,
+                                   op.title(), numbers)
 
 
 def only(mask: int, kernel: str, *names: str, kind: str = "default", on_bool: Refusal | None = None,

@@ -93,13 +93,15 @@ class Accept(Rule):
 
     `kernel` is PyTorch's name of the kernel that refuses; `texts` are exceptions for whole categories (0 bool,
     3 complex). `real` gives the real dtype of a complex result. `pair`: two operands, and numbers alone are refused.
+    The arguments at `numbers` are of the result's dtype.
     """
 
     overlap_first = True
 
     def __init__(self, inner: Rule, mask: int, kernel: str, texts: dict[int, tuple[Any, str]], real: bool, pair: str,
-                 name: str) -> None:
+                 name: str, numbers: tuple[int, ...]) -> None:
         self.inner: Final = inner
+        self.numbers: Final = numbers
         self.mask: Final[i64] = mask
         self.kernel: Final = kernel
         self.texts: Final = texts
@@ -116,30 +118,14 @@ class Accept(Rule):
         if (self.mask >> dt.code) & 1:
             if self.real and dt.is_complex:
                 return Spec(s.shape, s.stride, dt.to_real(), dt, s.device)
+            for i in self.numbers:
+                if isinstance(args[i], complex) and not dt.is_complex:
+                    raise RuntimeError(f"value cannot be converted to type {c_name(dt)} without overflow")
             return s
         found = self.texts.get(int(dt.category))
         if found is not None:
             raise found[0](found[1])
         raise not_implemented(self.kernel, dt)
-
-
-@final
-class RealNumbers(Rule):
-    """Another rule for an operator whose numbers, the arguments at `places`, are of the result's dtype."""
-
-    overlap_first = True
-
-    def __init__(self, inner: Rule, places: tuple[int, ...]) -> None:
-        self.inner: Final = inner
-        self.places: Final = places
-
-    def infer(self, args: tuple[Any, ...]) -> Any:
-        s = self.inner.infer(args)
-        assert isinstance(s, Spec)
-        for i in self.places:
-            if isinstance(args[i], complex) and not s.compute.is_complex:
-                raise RuntimeError(f"value cannot be converted to type {c_name(s.compute)} without overflow")
-        return s
 
 
 @final
