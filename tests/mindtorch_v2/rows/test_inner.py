@@ -147,6 +147,7 @@ aten._to_sparse.sparse_dim(m, 1).to_dense()
 """
 _PROBES = """
 torch._foobar(m)
+(lambda c: torch._foobar(c) is c)(m.clone())
 torch._test_serialization_subcmul(m, m, 2)
 torch._test_functorch_fallback(m, m)
 torch._test_check_tensor(shut)

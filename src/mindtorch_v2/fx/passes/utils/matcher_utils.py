@@ -24,8 +24,8 @@ from .fuser_utils import validate_partition
 __all__ = ["InternalMatch", "SubgraphMatcher"]
 
 
-def _init_logger() -> logging.Logger:
-    found = logging.getLogger(__name__)
+def _init_logger(name: str = __name__) -> logging.Logger:
+    found = logging.getLogger(name)
     found.setLevel(os.environ.get("PYTORCH_MATCHER_LOGLEVEL", "WARNING").upper())
     return found
 

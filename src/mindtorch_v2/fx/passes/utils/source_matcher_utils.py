@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import logging
-import os
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import Any
@@ -11,17 +9,12 @@ from typing import Any
 from ..._compatibility import compatibility
 from ...graph import Graph
 from ...node import Node
+from .matcher_utils import _init_logger
 
 __all__ = ["SourcePartition", "check_subgraphs_connected", "get_source_partitions"]
 
 
-def _init_logger() -> logging.Logger:
-    found = logging.getLogger(__name__)
-    found.setLevel(os.environ.get("PYTORCH_MATCHER_LOGLEVEL", "WARNING").upper())
-    return found
-
-
-logger = _init_logger()
+logger = _init_logger(__name__)
 
 
 @compatibility(is_backward_compatible=False)
