@@ -1,6 +1,7 @@
 // Feed-forward networks: two products around an activation, with matrices of their own for each expert. Computed for
 // floats; quantized networks are refused.
 #include "activation.h"
+#include "kernel.h"
 
 using namespace emu;
 

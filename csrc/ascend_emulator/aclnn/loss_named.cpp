@@ -1,5 +1,6 @@
 // Losses whose reduction is given by name, and those that always give one number.
 #include "activation.h"
+#include "kernel.h"
 
 using namespace emu;
 

@@ -4,6 +4,8 @@
 // tokens; epRecvCounts are their running ends in this order. What travels between both functions beside that
 // (expandIdx, assistInfoForCombine) is private to the vendor; here it is the place of each pair among its expert's rows,
 // and where rows came from: (rank, token, which of its experts). The formulas are not in the facts.
+#include <numeric>
+
 #include "collective.h"
 #include "quantize.h"
 

@@ -2,6 +2,7 @@
 #include <chrono>
 #include <thread>
 
+#include "kernel.h"
 #include "numbers.h"
 
 using namespace emu;
