@@ -168,7 +168,8 @@ class Fuzzer:
             time.sleep(0.05)
             if time.monotonic() - shown > 60:
                 shown = time.monotonic()
-                print(f"{self.programs} programs, {len(self.findings)} findings, {shown - begun:.0f} s", flush=True)
+                counts = f"{len(self.findings)} findings, {len(self.caught)} caught"
+                print(f"{self.programs} programs, {counts}, {shown - begun:.0f} s", flush=True)
                 self.save()
 
     def start(self, first: int, last: int) -> Child:
@@ -252,7 +253,7 @@ class Fuzzer:
 
     def report(self) -> str:
         lines: list[str] = []
-        # What was caught stands last: it is no finding, but shows where a rule lacks a check.
+        # What was caught stands last: no user sees our inside there, but a rule lacks a check.
         listed = sorted(self.findings.items(), key=lambda pair: pair[1][0].reason)
         for (about, _), found in [*listed, *sorted(self.caught.items())]:
             first = found[0]  # of which PyTorch was asked
@@ -262,11 +263,27 @@ class Fuzzer:
             lines += [f"  at {first.outcome.where}"] if first.outcome.where else []
         for (how, about), texts in sorted(self.differences.items()):
             lines += [f"{how}: {about} ({len(texts)} times)", min(texts, key=len)]
-        lines.append(
-            f"{self.programs} programs, {len(self.findings)} findings, {len(self.differences)} differences, "
-            f"{len(self.caught)} caught"
-        )
-        return "\n".join(lines)
+        return "\n".join([*lines, *self.closing()])
+
+    @property
+    def clean(self) -> bool:
+        return not self.findings and not self.caught
+
+    def closing(self) -> list[str]:
+        """The figures: what a user would see, by kind, and apart from it what only the last net caught."""
+        kinds = {"crash": 0, "hang": 0, "words": 0}
+        for found in self.findings.values():
+            kinds[found[0].reason if found[0].reason in kinds else "words"] += 1
+        seen = sum(kinds.values())
+        lines = [
+            f"{self.programs} programs",
+            f"findings that a user sees: {seen} "
+            f"(crashes {kinds['crash']}, hangs {kinds['hang']}, words of the inside {kinds['words']})",
+            f"rules that lack a check, caught by the last net: {len(self.caught)}",
+        ]
+        if self.compare:
+            lines.append(f"differences from PyTorch: {len(self.differences)}")
+        return [*lines, "clean" if self.clean else "not clean"]
 
 
 def _said(outcome: Outcome) -> str:

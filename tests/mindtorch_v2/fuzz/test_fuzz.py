@@ -27,7 +27,7 @@ def test_no_program_shows_the_inside(tmp_path: Path) -> None:
     fuzzer = Fuzzer(settings(tmp_path)._replace(skipped=LONG), present=False, compare=False)
     fuzzer.run(SEEDS.start, len(SEEDS), deadline=0.0)
     assert fuzzer.programs == len(SEEDS)
-    assert not fuzzer.findings and not fuzzer.caught, fuzzer.report()
+    assert fuzzer.clean, fuzzer.report()
 
 
 @mindtorch_only
@@ -44,6 +44,21 @@ def test_crashes_hangs_and_refusals_are_told_apart(tmp_path: Path) -> None:
     assert [outcome.kind for outcome in outcomes] == ["ok", "crash", "RuntimeError", "hang", "MemoryError", "ok"]
     assert outcomes[2].text.startswith("The size of tensor a (2) must match the size of tensor b (3)")
     assert list(tmp_path.iterdir()) == []
+
+
+def test_the_closing_lines_count_what_was_caught_apart(tmp_path: Path) -> None:
+    fuzzer = Fuzzer(settings(tmp_path), present=False, compare=False)
+    assert fuzzer.clean and fuzzer.closing()[-1] == "clean"
+    net = "sin(): there is no result for these arguments: self=float32[]"
+    fuzzer.judge([((1, "sin", "r = torch.sin(a)"), Outcome("RuntimeError", net))])
+    assert not fuzzer.findings and not fuzzer.clean
+    fuzzer.judge([((2, "cos", "r = torch.cos(a)"), Outcome("KeyError", "'float33'"))])
+    assert fuzzer.closing() == [
+        "0 programs",
+        "findings that a user sees: 1 (crashes 0, hangs 0, words of the inside 1)",
+        "rules that lack a check, caught by the last net: 1",
+        "not clean",
+    ]
 
 
 @pytest.mark.parametrize(
