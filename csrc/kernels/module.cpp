@@ -9,7 +9,7 @@ using namespace mt;
 extern PyMethodDef optimizer_methods[], conv_methods[], attention_methods[], channel_norm_methods[], pad_methods[],
     size_methods[], sparse_methods[], function_methods[], search_methods[], vendor_methods[], window_last_methods[],
     conv_last_methods[], recurrent_methods[], grid_methods[], counting_methods[], fourier_methods[], members_methods[],
-    linear_methods[];
+    linear_methods[], tensor_class_methods[];
 // size.cpp
 namespace mt {
 extern PyTypeObject ShapeType;
@@ -17,6 +17,9 @@ bool ready_shape_type();
 // function.cpp
 extern PyTypeObject FunctionType, MethodType, OverridableType;
 bool ready_function_types();
+// tensor_class.cpp
+extern PyTypeObject TensorMetaType;
+bool ready_tensor_class();
 }  // namespace mt
 
 static std::vector<PyMethodDef>& all_methods() {
@@ -66,27 +69,29 @@ PyMODINIT_FUNC PyInit__native(void) {
     // The table must outlive the module: CPython keeps pointers into it.
     std::vector<PyMethodDef>& methods = all_methods();
     if (methods.empty()) {
-        const PyMethodDef* families[] = {storage_methods,      allocator_methods, threads_methods, copy_methods,
-                                         pointwise_methods,    reduce_methods,    nn_methods,      index_methods,
-                                         matmul_methods,       scalars_methods,   random_methods,  window_methods,
-                                         optimizer_methods,    cpu_methods,       conv_methods,    attention_methods,
-                                         channel_norm_methods, pad_methods,       size_methods,    sparse_methods,
-                                         function_methods,     search_methods,    vendor_methods,  window_last_methods,
-                                         conv_last_methods,    recurrent_methods, grid_methods,    counting_methods,
-                                         fourier_methods,      members_methods,   linear_methods};
+        const PyMethodDef* families[] = {
+            storage_methods,   allocator_methods,    threads_methods,   copy_methods,        pointwise_methods,
+            reduce_methods,    nn_methods,           index_methods,     matmul_methods,      scalars_methods,
+            random_methods,    window_methods,       optimizer_methods, cpu_methods,         conv_methods,
+            attention_methods, channel_norm_methods, pad_methods,       size_methods,        sparse_methods,
+            function_methods,  search_methods,       vendor_methods,    window_last_methods, conv_last_methods,
+            recurrent_methods, grid_methods,         counting_methods,  fourier_methods,     members_methods,
+            linear_methods,    tensor_class_methods};
         for (const PyMethodDef* family : families)
             for (; family->ml_name; ++family) methods.push_back(*family);
         methods.push_back({nullptr, nullptr, 0, nullptr});
         module_def.m_methods = methods.data();
     }
-    if (PyType_Ready(&StorageType) < 0 || !ready_shape_type() || !ready_function_types()) return nullptr;
+    if (PyType_Ready(&StorageType) < 0 || !ready_shape_type() || !ready_function_types() || !ready_tensor_class())
+        return nullptr;
     PyObject* module = PyModule_Create(&module_def);
     if (!module) return nullptr;
     if (PyModule_AddObjectRef(module, "Storage", reinterpret_cast<PyObject*>(&StorageType)) < 0 ||
         PyModule_AddObjectRef(module, "Shape", reinterpret_cast<PyObject*>(&ShapeType)) < 0 ||
         PyModule_AddObjectRef(module, "Function", reinterpret_cast<PyObject*>(&FunctionType)) < 0 ||
         PyModule_AddObjectRef(module, "Method", reinterpret_cast<PyObject*>(&MethodType)) < 0 ||
-        PyModule_AddObjectRef(module, "Overridable", reinterpret_cast<PyObject*>(&OverridableType)) < 0) {
+        PyModule_AddObjectRef(module, "Overridable", reinterpret_cast<PyObject*>(&OverridableType)) < 0 ||
+        PyModule_AddObjectRef(module, "TensorMeta", reinterpret_cast<PyObject*>(&TensorMetaType)) < 0) {
         Py_DECREF(module);
         return nullptr;
     }

@@ -37,6 +37,7 @@ from ._dtype import *  # noqa: F403
 from ._dtype import get_default_dtype as get_default_dtype
 from ._dtype import set_default_dtype as set_default_dtype
 from ._from_data import *  # noqa: F403
+from ._from_data import constructed as _constructed
 from ._layout import *  # noqa: F403
 from ._native import get_num_threads as get_num_threads
 from ._native import set_num_threads as set_num_threads
@@ -44,7 +45,7 @@ from ._overrides import OVERRIDER as _OVERRIDER
 from ._overrides import TORCH_DISPATCHER as _TORCH_DISPATCHER
 from ._size import Size as Size
 from ._tensor import Tensor as Tensor
-from ._tensor_class import OWN as _OWN
+from ._tensor_class import define as _define_tensor_class
 from ._version import __version__ as __version__
 
 if _typing.TYPE_CHECKING:
@@ -316,7 +317,7 @@ _RESOLVERS.torch_dispatch = _TORCH_DISPATCHER
 _RESOLVERS.no_derivative = _NO_DERIVATIVE
 _RESOLVERS.lazy = _LAZY_RESOLVER
 _RESOLVERS.functionalize = _FUNCTIONALIZE
-_OWN.append(Tensor)
+_define_tensor_class(Tensor, _constructed)
 _RESOLVERS.mixed = _kernels.MIXED
 _RESOLVERS.derived = _kernels.derived
 

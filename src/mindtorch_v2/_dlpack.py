@@ -13,13 +13,15 @@ import ctypes
 from typing import Any
 
 from . import _native
+from ._core_operators import HOOKS
 from ._device import CPU
 from ._device import device as Device
 from ._dispatch.binding import need_all
-from ._dispatch.keys import CONJUGATE
+from ._dispatch.keys import CONJUGATE, VIEW
 from ._dispatch.keys import CPU as CPU_KEY
 from ._dispatch.op import type_name
 from ._dispatch.schema import parse
+from ._dispatch.state import modes
 from ._dtype import (
     bfloat16,
     complex32,
@@ -214,8 +216,7 @@ def _describe(t: Any, managed: Any, where: tuple[int, int]) -> None:
     """Fill in where the tensor lies, and its geometry."""
     n = len(t._shape)
     shape = (ctypes.c_int64 * max(n, 1))(*t._shape)
-    # A dimension of size 0 or 1 may carry any stride; 1 is what consumers expect.
-    strides = (ctypes.c_int64 * max(n, 1))(*[s if size > 1 else 1 for s, size in zip(t._stride, t._shape)])
+    strides = (ctypes.c_int64 * max(n, 1))(*t._stride)
     d = managed.dl_tensor
     d.data = t.data_ptr() if numel(t) else None
     d.device = _Device(*where)
@@ -257,6 +258,8 @@ def from_dlpack(ext_tensor: Any, *, device: Any = None, copy: bool | None = None
         if device is not None or copy is not None:
             raise AssertionError("device and copy kwargs not supported when ext_tensor is already a DLPack capsule.")
         return _consume(ext_tensor)
+    if type(ext_tensor) is HOOKS.tensor and device is None and copy is None and _is_plain(ext_tensor):
+        return _shared(ext_tensor)
     where = ext_tensor.__dlpack_device__()
     asked: dict[str, Any] = {"max_version": _VERSION}
     if copy is not None:
@@ -279,6 +282,19 @@ def from_dlpack(ext_tensor: Any, *, device: Any = None, copy: bool | None = None
     if moved:
         return t.to(device)
     return t.clone() if copy is True and "copy" not in asked else t
+
+
+def _is_plain(t: Any) -> bool:
+    """Whether a capsule of this tensor would say what is known without one, and nobody watches."""
+    return not (t._keys & ~(CPU_KEY | VIEW) or modes() or requires_grad(t)) and t._dtype in _TYPES
+
+
+def _shared(t: Any) -> Any:
+    """What the consumer of a tensor's own capsule gets: memory that begins where the tensor does."""
+    shape, stride = tuple(t._shape), t._stride
+    span = 0 if 0 in shape else 1 + sum([(n - 1) * s for n, s in zip(shape, stride)])
+    storage = _native.Storage.wrap(t.data_ptr(), span * t._dtype.itemsize, memoryview(t._storage))
+    return make(storage, 0, shape, stride, t._dtype, CPU, CPU_KEY)
 
 
 def _produced(producer: Any, asked: dict[str, Any]) -> Any:

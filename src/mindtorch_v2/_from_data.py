@@ -13,12 +13,14 @@ from ._backends.common.runtime import empty_contiguous
 from ._core_operators import HOOKS
 from ._creation import _MISSING, _TO_COPY, _device_arg, _dtype_arg, _factory_device, _finish, _given, stray
 from ._device import CPU, can_pin
+from ._dispatch.binding import plain_ints
 from ._dispatch.keys import PYTHON, TORCH_DISPATCH
 from ._dispatch.op import c_type_name, type_name
 from ._dispatch.state import NO_TORCH_FUNCTION, STATE, current_default_device, modes, set_modes
 from ._dtype import DEFAULTS, from_np, int64
 from ._dtype import dtype as DType
 from ._nested import from_data as numbers
+from ._ops.determinism import STATE as DETERMINISM
 from ._ops.rules.shape import _PIN, placed
 from ._sizes import is_long
 from ._tensor_base import TensorBase, make
@@ -124,6 +126,24 @@ def tensor(
     if STATE.active != 0 and modes() & TORCH_DISPATCH:
         t = HOOKS.lifted(t)
     return _finish(t, requires_grad) if requires_grad else t
+
+
+def constructed(cls: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
+    """`Tensor(...)`: sizes, which are uninitialised memory, or a list of data; `_legacy` serves other calls."""
+    if args and not kwargs and cls is HOOKS.tensor:
+        dt = DEFAULTS.dtype
+        if plain_ints(args):
+            shape: list[int] = []
+            for n in args:
+                size: int = n
+                if size < 0:
+                    break
+                shape.append(size)
+            if len(shape) == len(args) and not DETERMINISM.on:
+                return empty_contiguous(tuple(shape), dt, CPU)
+        elif len(args) == 1 and type(args[0]) is list:
+            return tensor(args[0], dtype=dt, device=CPU)
+    return HOOKS.construct(cls, args, kwargs)
 
 
 def as_tensor(data: Any, dtype: Any = None, device: Any = None, **unknown: Any) -> Any:

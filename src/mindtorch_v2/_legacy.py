@@ -39,19 +39,10 @@ _KEYWORDS = ("storage", "other", "size", "data")
 
 
 def construct(cls: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
-    """`cls(...)` for Tensor and its subclasses."""
-    dt = get_default_dtype()
-    t: Any = None
-    if not kwargs and args:
-        # The usual calls: sizes, and a list of data.
-        if plain_ints(args) and not DETERMINISM.on:
-            t = _sized(args, dt)
-        elif len(args) == 1 and type(args[0]) is list:
-            t = tensor(args[0], dtype=dt, device=CPU)
-    if t is None:
-        t = _build(args, kwargs, dt, CPU, True)
-        if len(args) == 1 and isinstance(args[0], TensorBase) and answers(args[0]):
-            return claimed(t, cls)
+    """`cls(...)` for Tensor and its subclasses, but for the usual calls (`_from_data.constructed`)."""
+    t = _build(args, kwargs, get_default_dtype(), CPU, True)
+    if len(args) == 1 and isinstance(args[0], TensorBase) and answers(args[0]):
+        return claimed(t, cls)
     return t if cls is HOOKS.tensor else instance_of(cls, t)
 
 

@@ -62,6 +62,17 @@ class Overridable:
     __name__: str
     __qualname__: str
 
+class TensorMeta(type):
+    """The class of Tensor and of its subclasses."""
+
+def define_tensor_class(
+    cls: type,
+    kinds: frozenset[type],
+    known: dict[str, tuple[Any, Any]],
+    shown: Callable[[str, Any], Any],
+    construct: Callable[[Any, tuple[Any, ...], dict[str, Any]], Any],
+    /,
+) -> None: ...
 def define_functions(
     call_out: Callable[..., Any],
     named: Callable[..., Any],

@@ -50,7 +50,6 @@ from ._ops.rules.shape import check_value
 from ._sizes import long
 from ._strides import compare, contiguous_strides, fastest_first
 from ._tensor_base import TensorBase, alias, numel, requires_grad
-from ._tensor_class import TensorMeta
 from ._unbound import of_tensor, refusal
 from ._warn import TO_SCALAR, warn_once
 
@@ -79,7 +78,7 @@ _NO_BACKWARD = (
 _DIM = parse("size.int(Tensor self, int dim) -> int").args[1]
 
 
-class Tensor(TensorBase, metaclass=TensorMeta):
+class Tensor(TensorBase, metaclass=_native.TensorMeta):
     """A view of memory with a shape, a dtype and a device, and the history of how it was computed."""
 
     __module__ = "mindtorch_v2"

@@ -1,5 +1,5 @@
-"""The class of `torch.Tensor`: what is read through the class, `torch.Tensor.dim` or `torch.Tensor.shape.__get__`, asks
-the handlers of what it is called with.
+"""The class of tensors: what is read through it (`torch.Tensor.dim`, `torch.Tensor.shape.__get__`) asks the handlers of
+what it is called with.
 
 Invariant: what is read of a tensor never comes here; and one name gives one object, the one that handlers are given.
 """
@@ -23,17 +23,16 @@ _KINDS: Final = frozenset(
         _native.Overridable,
     }
 )
-# `Tensor`, once the package is loaded: nobody else reads anything before.
-OWN: Final[list[Any]] = []
+# By name what stands in `Tensor`, and what users see in its place (`_watched`).
+SHOWN: Final[dict[str, tuple[Any, Any]]] = {}
 
 
-class TensorMeta(type):
-    """The class of `Tensor` and of its subclasses."""
+def _shown(name: str, found: Any) -> Any:
+    from ._watched import shown
 
-    def __getattribute__(cls, name: str) -> Any:
-        found = type.__getattribute__(cls, name)
-        if type(found) not in _KINDS or not OWN:
-            return found
-        from ._watched import shown
+    return shown(name, found)
 
-        return shown(name, found)
+
+def define(cls: type, construct: Any) -> None:
+    """`Tensor` is this class, once the package is loaded: nobody else reads anything before."""
+    _native.define_tensor_class(cls, _KINDS, SHOWN, _shown, construct)

@@ -22,6 +22,7 @@ from ._overrides import (
     has_torch_function,
     torch_function,
 )
+from ._tensor_class import SHOWN
 
 # Methods of Python's syntax that PyTorch asks by their own names; other operators are asked when they are dispatched.
 _SYNTAX = frozenset(
@@ -119,19 +120,16 @@ def _watched(name: str, is_property: bool) -> Any:
     return _property(name) if is_property else _method(name)
 
 
-_SHOWN: dict[str, tuple[Any, Any]] = {}
-
-
 def shown(name: str, found: Any) -> Any:
     """What `Tensor.<name>` is to users: what asks handlers, where `found`, which stands there, does not."""
-    known = _SHOWN.get(name)
+    known = SHOWN.get(name)
     if known is None:
         kind = _dict_of_names().get(name)
         if kind is None and name in _THROUGH_THE_CLASS:
             kind = True
         own = raw(name) if hasattr(HOOKS.tensor.__mro__[1], name) or name in vars(HOOKS.tensor) else None
         written = str(getattr(own, "__module__", None) or "torch").partition(".")[0] in (__package__, "torch")
-        known = _SHOWN[name] = (own, _watched(name, kind) if kind is not None and written else own)
+        known = SHOWN[name] = (own, _watched(name, kind) if kind is not None and written else own)
     # A subclass may have its own, and a user may have put something else there.
     return known[1] if known[0] is found else found
 

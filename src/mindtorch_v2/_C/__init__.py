@@ -5,6 +5,7 @@ from __future__ import annotations
 import sys
 from typing import Any
 
+from .. import _native
 from .._autograd import engine as _engine
 from .._dispatch.keys import AUTOCASTS, AUTOGRAD
 from .._dispatch.state import exclude, modes, set_modes
@@ -15,10 +16,9 @@ from .._overrides import _disabled_torch_dispatch_impl as _disabled_torch_dispat
 from .._overrides import _disabled_torch_function_impl as _disabled_torch_function_impl
 from .._overrides import redispatch_function
 from .._tensor_base import TensorBase as TensorBase
-from .._tensor_class import TensorMeta
 
 _TensorBase = TensorBase
-_TensorMeta = TensorMeta
+_TensorMeta = _native.TensorMeta
 _skip_one_hop_torch_function = redispatch_function
 _current_graph_task_id = _engine.current_pass
 _will_engine_execute_node = _engine.will_run

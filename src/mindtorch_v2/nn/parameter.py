@@ -14,10 +14,9 @@ from .. import _native
 from .._dispatch.keys import PYTHON
 from .._overrides import _disabled_torch_function_impl
 from .._tensor import Tensor
-from .._tensor_class import TensorMeta
 
 
-class _ParameterMeta(TensorMeta):
+class _ParameterMeta(_native.TensorMeta):
     def __instancecheck__(cls, instance: Any) -> bool:
         if type.__instancecheck__(cls, instance):
             return True
@@ -76,7 +75,7 @@ class Parameter(Tensor, metaclass=_ParameterMeta):
 _native.add_plain(Parameter)
 
 
-class _BufferMeta(TensorMeta):
+class _BufferMeta(_native.TensorMeta):
     def __instancecheck__(cls, instance: Any) -> bool:
         if type.__instancecheck__(cls, instance):
             return True

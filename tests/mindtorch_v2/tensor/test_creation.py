@@ -344,3 +344,50 @@ def test_likes_have_the_oracles_strides(name: str) -> None:
         expected = getattr(oracle, name)(expression(oracle.zeros(2, 3, 4)))
         actual = getattr(torch, name)(expression(torch.zeros(2, 3, 4)))
         assert tuple(actual.stride()) == tuple(expected.stride())
+
+
+def test_dlpack_of_a_tensor_begins_where_the_tensor_does() -> None:
+    whole = torch.arange(24.0).reshape(4, 6)
+    for given in (whole, whole[1:, 2:], whole.t()[1:2], whole[:, :1], whole[1:2], whole[:0], whole[0, 0]):
+        taken = torch.from_dlpack(given)
+        assert taken.shape == given.shape and taken.stride() == given.stride() and taken.storage_offset() == 0
+        assert torch.from_dlpack(given.__dlpack__()).stride() == given.stride()
+        assert torch.equal(taken, given) and (taken.numel() == 0 or taken.data_ptr() == given.data_ptr())
+    part = torch.from_dlpack(whole[2:])
+    assert part.untyped_storage().nbytes() == 12 * 4
+    part.fill_(-1.0)
+    assert whole._version == 0 and whole[2:].max() == -1.0
+    del whole
+    assert part.sum() == -12.0
+
+
+def test_dlpack_of_a_tensor_that_requires_grad_is_refused() -> None:
+    with pytest.raises(BufferError):
+        torch.from_dlpack(torch.ones(2, requires_grad=True))
+    with pytest.raises(BufferError):
+        torch.from_dlpack(torch.ones(2, requires_grad=True)[1:])
+
+
+def test_calls_of_the_class() -> None:
+    assert torch.Tensor(2, 3).shape == (2, 3) and torch.Tensor(0).shape == (0,) and torch.Tensor().shape == (0,)
+    assert torch.Tensor([1, 2]).tolist() == [1.0, 2.0] and torch.Tensor(size=(2,)).shape == (2,)
+    with pytest.raises(RuntimeError, match="negative dimension -1"):
+        torch.Tensor(2, -1)
+    with pytest.raises(TypeError, match="invalid combination"):
+        torch.Tensor(2, unknown=1)
+
+
+def test_calls_of_a_class_that_has_its_own_way() -> None:
+    class Mine(torch.Tensor):  # type: ignore[misc]
+        def __new__(cls, n: int) -> Any:
+            return torch.Tensor._make_subclass(cls, torch.ones(n))
+
+        def __init__(self, n: int) -> None:
+            self.n = n
+
+    class Bare(torch.Tensor):  # type: ignore[misc]
+        pass
+
+    mine = Mine(3)
+    assert type(mine) is Mine and mine.n == 3 and mine.shape == (3,)
+    assert type(Bare(2, 2)) is Bare and Bare(2, 2).shape == (2, 2)
