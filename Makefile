@@ -10,6 +10,7 @@
 #   make test-suites          tests that libraries bring themselves, on this package (ORACLE=1: what fails, on PyTorch too)
 #   make docs                 the documentation site, with the support matrix: build/docs/site/index.html
 #   make parity               how much of PyTorch's own table of operators passes, and what does not
+#   make bench-publish        measures everything and writes benchmarks/published.json and its picture
 #   make format  lint  bench  bench-check  bench-generate  build  clean
 PYTHON ?= python3
 VENV   := .venv
@@ -29,7 +30,7 @@ ifdef NPU
 export MINDTORCH_NPU := $(NPU)
 endif
 
-.PHONY: demo torch-wheel test test-clients test-suites test-uncompiled test-sanitized test-sanitized-native docs parity format lint bench bench-check bench-generate build gloo native clean
+.PHONY: demo torch-wheel test test-clients test-suites test-uncompiled test-sanitized test-sanitized-native docs parity format lint bench bench-check bench-publish bench-generate build gloo native clean
 
 # DEMO_ARGS: --trace, --steps 100, --text another.txt
 DEVICE ?= cpu
@@ -141,7 +142,12 @@ bench: build $(VENV)/.oracle
 	$(PY) benchmarks/bench_calls.py $(BENCH_ARGS)
 	$(PY) benchmarks/bench_kernels.py $(filter --check,$(BENCH_ARGS))
 	$(PY) benchmarks/bench_models.py $(filter --check,$(BENCH_ARGS))
+	$(PY) benchmarks/bench_memory.py $(filter --check,$(BENCH_ARGS))
 	$(PY) benchmarks/bench_npu.py $(filter --check,$(BENCH_ARGS))
+
+# The figures and the picture that the site shows; on a machine that does nothing else.
+bench-publish: build $(VENV)/.oracle
+	$(PY) benchmarks/publish.py
 
 # A few lines against limits that noise does not cross: half a minute, for CI.
 bench-check: build $(VENV)/.oracle

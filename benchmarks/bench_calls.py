@@ -15,6 +15,7 @@ from __future__ import annotations
 import argparse
 import gc
 import importlib
+import json
 import math
 import os
 import statistics
@@ -479,6 +480,13 @@ print((resident() - before) / count)
     )
 
 
+def write_json(path: str, results: list[Result], threads: int = 1) -> None:
+    """The figures of a table, for publish.py and for whoever compares two runs."""
+    figures = [{"name": r.name, "torch_us": r.theirs, "ours_us": r.ours, "ratio": r.ratio} for r in results]
+    with open(path, "w", encoding="utf-8") as file:
+        json.dump({"threads": threads, "lines": figures}, file, indent=1)
+
+
 def main() -> int:
     parser = argparse.ArgumentParser(description="What a call costs, PyTorch against mindtorch_v2.")
     parser.add_argument("--check", action="store_true", help="exit with an error when a promise is not kept")
@@ -486,6 +494,7 @@ def main() -> int:
     parser.add_argument("--only", default="", metavar="WORD", help="only small calls whose name contains WORD")
     parser.add_argument("--rounds", type=int, default=25)
     parser.add_argument("--batch", type=float, default=1.0, help="milliseconds per batch")
+    parser.add_argument("--json", default="", metavar="FILE", help="write the figures to a file")
     options = parser.parse_args()
 
     torch = importlib.import_module("torch")
@@ -503,8 +512,10 @@ def main() -> int:
         if not kept:
             broken.append(text)
 
+    every: list[Result] = []
     for lines, least in ((LINES, LEAST_MEAN), (call_lines.lines(), LEAST_WIDE_MEAN)):
         results, missing = small_calls(torch, ours, lines, options.only, options.rounds, options.batch / 1000)
+        every += results
         if results:
             mean = math.exp(statistics.fmean(math.log(result.ratio) for result in results))
             under = [result.name for result in results if result.ratio < LEAST_LINE]
@@ -513,6 +524,8 @@ def main() -> int:
             promise(f"lines under {LEAST_LINE}: {len(under)} {', '.join(under)}", not under)
         promise(f"lines that do not run yet: {len(missing)}", not missing)
         print()
+    if options.json:
+        write_json(options.json, every)
     if options.only:
         return 1 if options.check and broken else 0
 

@@ -15,7 +15,6 @@ from __future__ import annotations
 
 import argparse
 import importlib
-import json
 import math
 import re
 import statistics
@@ -24,7 +23,7 @@ import time
 from collections.abc import Callable, Iterator
 from typing import Any
 
-from bench_calls import Call, Line, Result
+from bench_calls import Call, Line, Result, write_json
 
 # The promises that --check holds the library to: the mean, the share of lines of at least 1.0, and the worst line.
 LEAST_MEAN, LEAST_SHARE, LEAST_LINE = 1.4, 0.7, 0.35
@@ -386,9 +385,7 @@ def main() -> int:
     print(f"\n{len(ratios)} lines, geometric mean {mean:.2f} (at least {LEAST_MEAN}), {share:.0%} at least 1.0")
     print(f"(promised {LEAST_SHARE:.0%}), worst {ratios[0]:.2f} (at least {LEAST_LINE})")
     if options.json:
-        figures = [{"name": r.name, "torch_us": r.theirs, "ours_us": r.ours, "ratio": r.ratio} for r in results]
-        with open(options.json, "w", encoding="utf-8") as file:
-            json.dump({"threads": options.threads, "lines": figures}, file, indent=1)
+        write_json(options.json, results, options.threads)
     kept = mean >= LEAST_MEAN and share >= LEAST_SHARE and ratios[0] >= LEAST_LINE
     return 1 if options.check and not kept else 0
 

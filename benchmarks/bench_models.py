@@ -15,7 +15,6 @@ from __future__ import annotations
 
 import argparse
 import importlib
-import json
 import math
 import re
 import statistics
@@ -24,7 +23,7 @@ import time
 from collections.abc import Callable
 from typing import Any
 
-from bench_calls import Call
+from bench_calls import Call, write_json
 from bench_kernels import measure
 
 # The promises that --check holds the library to, with room for what a busy machine adds: the mean and the worst line.
@@ -215,9 +214,7 @@ def main() -> int:
     print(f"\n{len(ratios)} lines, geometric mean {mean:.2f} (at least {LEAST_MEAN}), worst {min(ratios):.2f}")
     print(f"(at least {LEAST_LINE})")
     if options.json:
-        figures = [{"name": r.name, "torch_us": r.theirs, "ours_us": r.ours, "ratio": r.ratio} for r in results]
-        with open(options.json, "w", encoding="utf-8") as file:
-            json.dump({"threads": options.threads, "lines": figures}, file, indent=1)
+        write_json(options.json, results, options.threads)
     return 1 if options.check and (mean < LEAST_MEAN or min(ratios) < LEAST_LINE) else 0
 
 

@@ -65,6 +65,7 @@ def gather(source: Path, picture: bool) -> None:
     (source / "support.md").write_text(make_support.page(lambda name: make_reference.address(addresses, name)))
     drawn = make_trace.svg(make_trace.of_the_demo()) if picture else "<svg xmlns='http://www.w3.org/2000/svg'/>"
     (source / "trace.svg").write_text(drawn)
+    shutil.copy(ROOT / "benchmarks" / "published.svg", source)
 
 
 def main() -> int:
