@@ -62,7 +62,7 @@ class _AnyReduction(type):
 class ReduceOp(metaclass=_AnyReduction):
     """How values of several processes become one."""
 
-    __module__ = "torch.distributed"
+    __module__ = "torch.distributed.distributed_c10d"
 
     RedOpType = RedOpType
     SUM, AVG, PRODUCT, MIN, MAX = RedOpType.SUM, RedOpType.AVG, RedOpType.PRODUCT, RedOpType.MIN, RedOpType.MAX
@@ -137,7 +137,7 @@ class WorkResult(enum.IntEnum):
 class WorkInfo:
     """What a hook on the end of operations is told; no backend here calls one."""
 
-    __module__ = "torch.distributed"
+    __module__ = "torch.distributed.distributed_c10d"
 
     def __init__(self) -> None:
         raise TypeError("torch.distributed.WorkInfo: No constructor defined!")
@@ -151,7 +151,7 @@ def _make_nccl_premul_sum(factor: Any) -> ReduceOp:
 class Options:
     """What every call takes."""
 
-    __module__ = "torch.distributed"
+    __module__ = "torch.distributed.distributed_c10d"
 
     def __init__(self) -> None:
         self.timeout = UNSET
@@ -159,15 +159,15 @@ class Options:
 
 
 class AllgatherOptions(Options):
-    __module__ = "torch.distributed"
+    __module__ = "torch.distributed.distributed_c10d"
 
 
 class AllToAllOptions(Options):
-    __module__ = "torch.distributed"
+    __module__ = "torch.distributed.distributed_c10d"
 
 
 class BarrierOptions(Options):
-    __module__ = "torch.distributed"
+    __module__ = "torch.distributed.distributed_c10d"
 
     def __init__(self) -> None:
         super().__init__()
@@ -182,7 +182,7 @@ class _Rooted(Options):
 
 
 class BroadcastOptions(_Rooted):
-    __module__ = "torch.distributed"
+    __module__ = "torch.distributed.distributed_c10d"
 
     def __init__(self) -> None:
         super().__init__()
@@ -190,11 +190,11 @@ class BroadcastOptions(_Rooted):
 
 
 class GatherOptions(_Rooted):
-    __module__ = "torch.distributed"
+    __module__ = "torch.distributed.distributed_c10d"
 
 
 class ScatterOptions(_Rooted):
-    __module__ = "torch.distributed"
+    __module__ = "torch.distributed.distributed_c10d"
 
 
 _SUM = ReduceOp()
@@ -216,7 +216,7 @@ class _Reducing(Options):
 
 
 class AllreduceOptions(_Reducing):
-    __module__ = "torch.distributed"
+    __module__ = "torch.distributed.distributed_c10d"
 
     def __init__(self) -> None:
         super().__init__()
@@ -224,15 +224,15 @@ class AllreduceOptions(_Reducing):
 
 
 class AllreduceCoalescedOptions(AllreduceOptions):
-    __module__ = "torch.distributed"
+    __module__ = "torch.distributed.distributed_c10d"
 
 
 class ReduceScatterOptions(_Reducing):
-    __module__ = "torch.distributed"
+    __module__ = "torch.distributed.distributed_c10d"
 
 
 class ReduceOptions(_Reducing):
-    __module__ = "torch.distributed"
+    __module__ = "torch.distributed.distributed_c10d"
 
     def __init__(self) -> None:
         super().__init__()

@@ -154,7 +154,7 @@ def _list(tensors: Any) -> list[Any]:
 class ProcessGroup:
     """Processes that communicate with each other, and the backends by which they do it."""
 
-    __module__ = "torch.distributed"
+    __module__ = "torch.distributed.distributed_c10d"
 
     class BackendType(enum.IntEnum):
         """What kind of backend serves a group."""

@@ -137,7 +137,7 @@ class Table:
 class Store:
     """Base class of all stores. A store of one's own overrides the methods it can serve."""
 
-    __module__ = "torch.distributed"
+    __module__ = "torch.distributed.distributed_c10d"
 
     def __init__(self) -> None:
         self._timeout = DEFAULT_TIMEOUT

@@ -380,3 +380,52 @@ def whole_modules(torch: Any, dist: Any, rank: int, size: int) -> Any:
     kinds = [type(each).__name__ for each in (made.weight, twin.weight)]
     shown = [str(each.placements) for each in twin.parameters()]
     return out.tolist(), same, kinds, shown
+
+
+def meshes(torch: Any, dist: Any, rank: int, size: int) -> Any:
+    """Parts of meshes, dimensions made one and one made several, and what is refused."""
+    home = importlib.import_module(f"{torch.__name__}.distributed.device_mesh")
+    mesh = home.init_device_mesh("cpu", (2, 1, 2), mesh_dim_names=("a", "b", "c"))
+    line = home.init_device_mesh("cpu", (4,), mesh_dim_names=("all",))
+    other = home.DeviceMesh("cpu", [[3, 1], [2, 0]], mesh_dim_names=("x", "y"))
+    flat = mesh["a", "b"]._flatten()
+    turned = other["x", "y"]._flatten("xy")
+    made = [
+        mesh, mesh["a"], mesh["c"], mesh["a", "c"], flat, mesh["a_b", "c"], mesh["a", "c"]._flatten("ac"),
+        line._unflatten(0, (2, 2), ("p", "q")), line._unflatten("all", (2, 2), ("p", "q"))["q"], turned,
+        other["x"], other["y"], other._unflatten("y", (1, 2), ("u", "v")), turned._unflatten(0, (2, 2), ("s", "t")),
+        home.DeviceMesh._concatenate([mesh["c"], mesh["a"]]), home.DeviceMesh._concatenate([flat, mesh["c"]]),
+        *mesh._get_all_submeshes("c"), home.DeviceMesh.from_group(mesh.get_group("a"), "cpu"),
+        home.DeviceMesh.from_group(mesh["a", "c"].get_all_groups(), "cpu", [[0, 1], [2, 3]], mesh_dim_names=("a", "c")),
+    ]  # fmt: skip
+    told = []
+    for each in made:
+        inside = each.get_coordinate() is not None
+        groups = [dist.get_process_group_ranks(group) for group in each.get_all_groups()] if inside else []
+        told.append((repr(each), each.mesh.tolist(), each.get_coordinate(), each.shape, each.size(), each.ndim, groups))
+    told.append((mesh == mesh["a", "b", "c"], mesh["a"] == mesh["a"], mesh["a"] == mesh["c"], hash(mesh["a"]) != 0))
+    told.append(dist.get_process_group_ranks(mesh.get_group("a_b")))
+    calls = [
+        lambda: mesh["d"], lambda: mesh["c", "a"], lambda: mesh["a_b", "a"], lambda: mesh["a"]["c"],
+        lambda: home.init_device_mesh("cpu", (4,))["a"], lambda: home.init_device_mesh("cpu", (2, 4)),
+        lambda: home.init_device_mesh("cpu", (2, 2), mesh_dim_names=("a", "a")),
+        lambda: home.init_device_mesh("cpu", (2, 2), mesh_dim_names=("a",)),
+        lambda: home.init_device_mesh("cpu:0", (2, 2)), lambda: mesh.get_group(), lambda: mesh.get_local_rank(),
+        lambda: mesh.get_group("z"), lambda: mesh["a", "c"]._flatten("b"), lambda: mesh["a", "c"]._flatten("a_b"),
+        lambda: home.init_device_mesh("cpu", (4,))._flatten(), lambda: line._unflatten(1, (2, 2), ("p", "q")),
+        lambda: line._unflatten("no", (2, 2), ("p", "q")), lambda: line._unflatten(0, (2, 2), ("p",)),
+        lambda: line._unflatten(0, (2, 3), ("p", "q")), lambda: home.DeviceMesh._concatenate([mesh["a"], mesh["a"]]),
+        lambda: home.DeviceMesh._concatenate([mesh["a"], other["x"]]), lambda: home.DeviceMesh("cpu"),
+        lambda: home.DeviceMesh.from_group([], "cpu"),
+        lambda: home.DeviceMesh.from_group([dist.group.WORLD], "cpu"),
+        lambda: home.DeviceMesh.from_group(dist.group.WORLD, "cpu", [0, 1]),
+        lambda: home.init_device_mesh("cpu", (2, 2), backend_override={2: "gloo"}),
+        lambda: home.init_device_mesh("cpu", (4,), mesh_dim_names=("a",), backend_override={0: "gloo", "a": "gloo"}),
+        lambda: home._mesh_resources.get_current_mesh(),
+    ]  # fmt: skip
+    for call in calls:
+        try:
+            told.append(("nothing", repr(call())))
+        except Exception as error:
+            told.append((type(error).__name__, str(error)))
+    return told

@@ -130,13 +130,13 @@ def test_a_module_around_another_as_pytorchs(ranks: Ranks, theirs: Ranks) -> Non
 
 
 # -- settings, one by one ---------------------------------------------------------------------------------------------
-@pytest.mark.parametrize("how", ["hybrid, mesh", "hybrid, pair", "hybrid, kept"])
+@pytest.mark.parametrize("how", ["hybrid, mesh", "hybrid, pair", "hybrid, kept", "nodes"])
 def test_parts_in_groups_and_replicas_between_them(four: Ranks, how: str) -> None:
     for found in four.values("_settings.around", how):
         assert found == pytest.approx(_sharded.alone(torch)[0], rel=1e-4)
 
 
-@pytest.mark.parametrize("how", ["synced", "meta", "frozen", "hints", "optimizer before"])
+@pytest.mark.parametrize("how", ["synced", "meta", "frozen", "hints", "optimizer before", "hook", "hook, whole"])
 def test_a_setting_of_the_module_around_another(ranks: Ranks, how: str) -> None:
     want = _settings.frozen_alone(torch) if how == "frozen" else _sharded.alone(torch)[0]
     for found in ranks.values("_settings.around", how):
@@ -148,6 +148,36 @@ def test_a_setting_of_split_modules(ranks: Ranks, how: str) -> None:
     want = _settings.frozen_alone(torch) if how == "frozen" else _sharded.alone(torch)[0]
     for found in ranks.values("_settings.fully", how):
         assert found == pytest.approx(want, rel=1e-4)
+
+
+def test_gradients_that_travel_as_halves(ranks: Ranks) -> None:
+    want = _sharded.alone(torch)[0]
+    for found in ranks.values("_settings.around", "hook, low"):
+        assert found == pytest.approx(want, rel=1e-2) and found != want
+
+
+@pytest.mark.parametrize("how", ["fewer ranks", "several names"])
+def test_a_setting_of_split_modules_on_four(four: Ranks, how: str) -> None:
+    for found in four.values("_settings.fully", how):
+        assert found == pytest.approx(_sharded.alone(torch)[0], rel=1e-4)
+
+
+@pytest.mark.parametrize("how", ["own collectives", "another group", "sums", "inside backward"])
+def test_collectives_of_ones_own_and_steps_inside_backward(ranks: Ranks, how: str) -> None:
+    # Per step: the root's parameters are gathered once, those of two blocks twice; three units are reduced.
+    asked = {"own collectives": 3 * (5 + 3), "sums": 3 * 3}.get(how, 0)
+    for found, times in ranks.values("_settings.in_other_ways", how):
+        assert found == pytest.approx(_sharded.alone(torch)[0], rel=1e-4) and times == asked
+
+
+SETTINGS = ["partial", "gradients_shown", "full_precision_below", "low_gradients", "wrong"]
+
+
+@pytest.mark.parametrize("what", SETTINGS)
+def test_what_a_setting_does_as_pytorchs(ranks: Ranks, theirs: Ranks, what: str) -> None:
+    for mine, other in zip(ranks.values(f"_settings.{what}"), theirs.values(f"_settings.{what}")):
+        for found, want in zip(mine, other, strict=True):
+            assert found == want
 
 
 @mindtorch_only

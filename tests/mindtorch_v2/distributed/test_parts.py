@@ -48,7 +48,7 @@ def test_a_mesh(ranks: Ranks) -> None:
     for rank, found in enumerate(ranks.values("mesh")):
         row, column = divmod(rank, 2)
         sums = (float(row * 4 + 1), float(column * 2 + 2))
-        parts = ([[0, 1], [2, 3]], [row, column], column, *sums, [row * 2, row * 2 + 1])
+        parts = ([[0, 1], [2, 3]], (row, column), column, *sums, [row * 2, row * 2 + 1])
         assert found == (*parts, 4, (2, 2), 2, 2)
 
 

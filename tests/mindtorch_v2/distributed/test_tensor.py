@@ -117,3 +117,14 @@ def test_ways_in_and_out_as_pytorchs(ranks: Ranks, oracle: Any) -> None:
     for name in ("conversions", "factories", "refused"):
         assert ranks.values(f"_layouts.{name}") == made.values(f"_layouts.{name}"), name
     made.close()
+
+
+def test_meshes_as_pytorchs(four: Ranks, oracle: Any) -> None:
+    other = Ranks("torch", 4)
+    try:
+        wanted = other.values("_layouts.meshes")
+    finally:
+        other.close()
+    for found, want in zip(four.values("_layouts.meshes"), wanted):
+        for one, two in zip(found, want, strict=True):
+            assert one == two

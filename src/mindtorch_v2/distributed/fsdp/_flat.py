@@ -11,6 +11,8 @@ from typing import Any
 from ... import nn
 from .. import _collectives as collectives
 from .. import distributed_c10d as dist
+from ..algorithms._comm_hooks import LOW_PRECISION_HOOKS
+from ..algorithms._comm_hooks.default_hooks import DefaultState
 from ._life import Unit
 
 
@@ -73,6 +75,10 @@ class FlatUnit(Unit):
         self.is_whole = False
         self.gathering: Any = None
         self.reducing: Any = None
+        # What reduces in place of the group's collectives, and its state.
+        self.hook: Any = None
+        self.hook_state: Any = None
+        self.keeps_low_precision = precision.keep_low_precision_grads
         for entry in self.entries:
             for owner, name in entry.owners:
                 del owner._parameters[name]
@@ -174,17 +180,53 @@ class FlatUnit(Unit):
         """This rank's part of a whole vector."""
         self.flat.data.copy_(whole[self.rank * self.length : (self.rank + 1) * self.length])
 
+    def full_grad(self) -> Any:
+        """All gradients in one vector, or None where no rank has any; parameters keep their identity."""
+        own = self.flat.detach().new_zeros(self.length)
+        there = own.new_zeros(1)
+        for entry in self.entries:
+            start, end = self.inside(entry)
+            if entry.part.grad is not None:
+                own[start:end] = entry.part.grad
+                there.fill_(1)
+        own, there = self._on_device(own), self._on_device(there)
+        collectives.all_reduce(there, group=self.group)
+        if not there.item():
+            return None
+        if not self.sharded:
+            return own
+        out = own.new_empty(self.length * self.size)
+        collectives.all_gather_single(out, own, self.group)
+        return out
+
+    def take_grads(self, whole: Any) -> None:
+        """This rank's part of a vector of all gradients, for those parameters that have some."""
+        first = self.rank * self.length
+        for entry in self.entries:
+            start, end = self.inside(entry)
+            if entry.part.grad is not None:
+                entry.part.grad.copy_(whole[first + start : first + end])
+
     # -- reduce ---------------------------------------------------------------------------------------------------
     def start_reduce(self) -> bool:
         if self.whole is None or self.whole.grad is None:
             return False
         grad, self.whole.grad = self.whole.grad, None
-        grad = grad if self.reduce_dtype is None else grad.to(self.reduce_dtype)
+        if self.reduce_dtype is not None and self.hook not in LOW_PRECISION_HOOKS:
+            grad = grad.to(self.reduce_dtype)
+        grad = grad.contiguous()
+        out = grad.new_empty(self.length) if self.sharded else grad
+        if self.hook is not None:
+            self.hook(self.hook_state, *((grad, out) if self.sharded else (grad,)))
+            self.reducing = (out, None, grad)
+            return True
+        # Divided in two steps, so that sums of small floats neither overflow nor vanish.
+        before = DefaultState._get_gradient_predivide_factor(self.ranks)
+        if before > 1:
+            grad.div_(before)
         if self.sharded:
-            out = grad.new_empty(self.length)
-            work = collectives.reduce_scatter_single(out, grad.contiguous(), group=self.group, async_op=True)
+            work = collectives.reduce_scatter_single(out, grad, group=self.group, async_op=True)
         else:
-            out = grad.contiguous()
             work = collectives.all_reduce(out, group=self.group, async_op=True)
         self.reducing = (out, work, grad)
         return True
@@ -192,17 +234,22 @@ class FlatUnit(Unit):
     def finish_reduce(self) -> None:
         out, work, _ = self.reducing
         self.reducing = None
-        work.wait()
-        if self.replicas is not None:
-            collectives.all_reduce(out, group=self.replicas)
-        out.div_(self.ranks)
+        if work is not None:
+            work.wait()
+            if self.replicas is not None:
+                collectives.all_reduce(out, group=self.replicas)
+            after = self.ranks / DefaultState._get_gradient_predivide_factor(self.ranks)
+            if after > 1:
+                out.div_(after)
         grad = out.to(self.dtype)
-        grad = grad.cpu() if self.on_host else grad
-        if not self.keep:
-            self.flat.grad = grad if self.flat.grad is None else self.flat.grad + grad
-            return
-        for entry in self.entries:
-            start, end = self.inside(entry)
-            if entry.requires_grad:
-                own = grad[start:end]
-                entry.part.grad = own if entry.part.grad is None else entry.part.grad + own
+        self._give(grad.cpu() if self.on_host else grad)
+
+    def _give(self, grad: Any) -> None:
+        parts = [(self.flat, grad)]
+        if self.keep:
+            ends = [(entry, *self.inside(entry)) for entry in self.entries if entry.requires_grad]
+            parts = [(entry.part, grad[start:end]) for entry, start, end in ends if end > start]
+        for param, own in parts:
+            param.grad = own if param.grad is None else param.grad.to(self.dtype) + own
+            if self.keeps_low_precision:
+                param.grad.data = param.grad.data.to(self.compute)

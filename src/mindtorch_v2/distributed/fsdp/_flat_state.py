@@ -20,23 +20,30 @@ def not_served(name: str, *args: Any, **kwargs: Any) -> NoReturn:
     )
 
 
-def put_whole(unit: FlatUnit) -> Any:
-    """Give modules their whole parameters, as copies; the vector that they are in."""
+def put_whole(unit: FlatUnit, on_host: bool = False, with_grads: bool = False) -> tuple[Any, Any]:
+    """Give modules their whole parameters, as copies, and gradients; the vectors that they are in."""
     vector = unit.full()
+    vector = vector.cpu() if on_host else vector
+    grads = unit.full_grad() if with_grads else None
     if unit.home is not None:
         del unit.home._parameters["_flat_param"]
-    for view, entry in zip(unit.views(vector), unit.entries):
+    slopes = [None] * len(unit.entries) if grads is None else unit.views(grads)
+    for view, entry, slope in zip(unit.views(vector), unit.entries, slopes):
         shown = nn.Parameter(view, entry.requires_grad)
+        shown.grad = slope if entry.requires_grad else None
         for owner, name in entry.owners:
             owner.__dict__.pop(name, None)
             owner._parameters[name] = shown
-    return vector
+    return vector, grads
 
 
-def put_back(unit: FlatUnit, vector: Any, keep: bool) -> None:
+def put_back(unit: FlatUnit, shown: Any, keep: bool) -> None:
     """Take them away again; what was changed stays, with `keep`."""
     if keep:
+        vector, grads = shown
         unit.take(vector)
+        if grads is not None:
+            unit.take_grads(grads)
     for entry in unit.entries:
         for owner, name in entry.owners:
             if unit.keep:
@@ -93,6 +100,8 @@ def _states(unit: FlatUnit, optim: Any) -> tuple[dict[str, Any], list[str]]:
     single: dict[str, Any] = {}
     keys: set[str] = set()
     for param in unit.parameters():
+        if not param.numel():  # it has no gradient, and its steps are not counted
+            continue
         for key, value in optim.state.get(param, {}).items():
             if hasattr(value, "dim") and value.dim() and value.shape == param.shape:
                 keys.add(key)

@@ -10,10 +10,13 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
+from typing_extensions import deprecated
+
 from ... import nn
 from ..device_mesh import DeviceMesh, init_device_mesh
 from ..tensor._api import DTensor
 from ..tensor.placement_types import Shard
+from ._comm import AllGather, ReduceScatter
 from ._life import State
 from ._params import Layout, ParamUnit, Piece
 from ._policies import CPUOffloadPolicy, MixedPrecisionPolicy, OffloadPolicy
@@ -28,12 +31,30 @@ __all__ = [
 ]
 
 
-@dataclass(frozen=True)
+@dataclass
 class DataParallelMeshDims:
     """Names of the dimensions of a mesh along which parameters are split, and along which they are the same."""
 
     shard: str | tuple[str, ...] | None = None
     replicate: str | tuple[str, ...] | None = None
+
+    def __post_init__(self) -> None:
+        if self.shard is None and self.replicate is None:
+            raise ValueError("At least one of shard or replicate must be set in DataParallelMeshDims")
+
+    @property
+    def shard_names(self) -> tuple[str, ...]:
+        """The dimensions along which parameters are split."""
+        return _names(self.shard)
+
+    @property
+    def replicate_names(self) -> tuple[str, ...]:
+        """The dimensions along which they are the same."""
+        return _names(self.replicate)
+
+
+def _names(given: str | tuple[str, ...] | None) -> tuple[str, ...]:
+    return () if given is None else (given,) if isinstance(given, str) else tuple(given)
 
 
 _ALL_AS_IT_IS = MixedPrecisionPolicy()
@@ -140,10 +161,13 @@ class FSDPModule:
         for unit in self._units(False):
             unit.factor = factor
 
-    set_reduce_scatter_divide_factor = set_gradient_divide_factor
+    @deprecated("Use `set_gradient_divide_factor` instead")
+    def set_reduce_scatter_divide_factor(self, factor: float) -> None:
+        """The former name of `set_gradient_divide_factor`."""
+        self.set_gradient_divide_factor(factor)
 
     def set_all_reduce_hook(self, hook: Callable[[Any], None], *, stream: Any = None) -> None:
-        """What is called with a unit's reduced gradients, before they are divided."""
+        """What is called with a unit's reduced gradients."""
         if stream is not None:
             raise NotImplementedError(
                 "set_all_reduce_hook(): argument 'stream' must be None: reductions have none here"
@@ -151,12 +175,53 @@ class FSDPModule:
         for unit in self._units(False):
             unit.all_reduce_hook = hook
 
+    def set_custom_all_gather(self, comm: AllGather) -> None:
+        """How parameters are gathered."""
+        for unit in self._units(False):
+            unit.all_gather = comm
+
+    def set_custom_reduce_scatter(self, comm: ReduceScatter) -> None:
+        """How gradients are reduced."""
+        for unit in self._units(False):
+            unit.reduce_scatter = comm
+
+    def set_reduce_scatter_unused_params(self, reduce_scatter_unused_params: bool, *, recurse: bool = True) -> None:
+        """Whether zeros are reduced for parameters without a gradient: others may have used them."""
+        for unit in self._units(recurse):
+            unit.reduce_unused = reduce_scatter_unused_params
+
+    def set_reduce_scatter_max_input_buffers(self, max_input_buffers: int, *, recurse: bool = True) -> None:
+        """How many reductions may be under way when the next one begins."""
+        if isinstance(max_input_buffers, bool) or not isinstance(max_input_buffers, int):
+            raise TypeError(f"max_input_buffers must be an int, got {type(max_input_buffers).__name__}")
+        if max_input_buffers < 1:
+            raise ValueError(f"max_input_buffers must be a positive int, got {max_input_buffers}")
+        for state in self._states(recurse):
+            state.under_way = max_input_buffers
+
+    def set_separate_reduce_scatter_group(self, enable: bool = True, *, recurse: bool = True) -> None:
+        """Whether reductions have a group of their own, so that gathers need not wait for them."""
+        from .. import distributed_c10d as dist
+
+        made: dict[tuple[int, ...], Any] = {}
+        for unit in self._units(recurse):
+            ranks = tuple(dist.get_process_group_ranks(unit.layout.group))
+            if enable and ranks not in made:
+                made[ranks] = dist.new_group(list(ranks), use_local_synchronization=True)
+            unit.reduce_group = made[ranks] if enable else None
+
+    def set_post_optim_event(self, event: Any) -> None:
+        """What the next gather waits for on its device, in place of all that was asked of the device before."""
+        self._fsdp_state.wait_for = event
+
     def set_unshard_in_backward(self, unshard_in_backward: bool) -> None:
         """Whether backward gathers the parameters, which it need not where they are not used."""
         self._fsdp_state.unshard_in_backward = unshard_in_backward
 
     def set_force_sum_reduction_for_comms(self, enable: bool) -> None:
-        """Gradients are always summed, and divided afterwards."""
+        """Whether gradients are only ever summed by the collective, and divided afterwards."""
+        for unit in self._units(False):
+            unit.only_sums = enable
 
     def _set_unshard_async_op(self, async_op: bool) -> None:
         """Gathers are always begun before they are waited for."""
@@ -181,27 +246,26 @@ class FSDPModule:
         return found
 
 
-def _not_served(name: str) -> Any:
+def _not_served(name: str, why: str) -> Any:
     def method(self: FSDPModule, *args: Any, **kwargs: Any) -> None:
-        raise NotImplementedError(f"FSDPModule.{name} is not served: collectives are those of the mesh's groups")
+        raise NotImplementedError(f"FSDPModule.{name} is not served: {why}")
 
     method.__name__ = method.__qualname__ = name
     method.__doc__ = "Refused by name."
     return method
 
 
-for _name in (
-    *("set_custom_all_gather", "set_custom_reduce_scatter", "set_post_optim_event", "set_symm_mem_for_comm"),
-    *("set_allocate_memory_from_process_group_for_comm", "set_reduce_scatter_max_input_buffers"),
-    *("set_reduce_scatter_unused_params", "set_separate_reduce_scatter_group"),
+for _name, _why in (
+    ("set_symm_mem_for_comm", "no backend has symmetric memory"),
+    ("set_allocate_memory_from_process_group_for_comm", "no backend has an allocator"),
 ):
-    setattr(FSDPModule, _name, _not_served(_name))
+    setattr(FSDPModule, _name, _not_served(_name, _why))
 
 
 def _all_fsdp(modules: list[Any]) -> None:
     for module in modules:
         if not isinstance(module, FSDPModule):
-            raise ValueError(f"expects a list of FSDPModule, got {type(module)}")
+            raise ValueError(f"Expects FSDPModule but got {type(module)}: {module}")
 
 
 def _no_copies(self: Any, memo: Any) -> Any:
@@ -246,10 +310,19 @@ def _mesh_of(mesh: DeviceMesh | None, dims: DataParallelMeshDims | None) -> Devi
         return init_device_mesh(_device_type(), (dist.get_world_size(),), mesh_dim_names=("fsdp",))
     if dims is None:
         return mesh
-    shard, replicate = dims.shard, dims.replicate
-    if not isinstance(shard, str) or not isinstance(replicate, (str, type(None))):
-        raise NotImplementedError("fully_shard(): argument 'dp_mesh_dims' must name one dimension for each")
-    return mesh[shard] if replicate is None else mesh[(replicate, shard)]
+    if not dims.shard_names:
+        raise NotImplementedError("fully_shard(): argument 'dp_mesh_dims' must name what is split; replicas are DDP's")
+    if mesh.mesh_dim_names is None:
+        raise ValueError("mesh must have mesh_dim_names when dp_mesh_dims is provided")
+    for name in (*dims.shard_names, *dims.replicate_names):
+        if name not in mesh.mesh_dim_names:
+            raise ValueError(f"Mesh dim name '{name}' not found in mesh.mesh_dim_names {mesh.mesh_dim_names}")
+    parts = [_one_dimension(mesh, names) for names in (dims.replicate_names, dims.shard_names) if names]
+    return parts[0] if len(parts) == 1 else DeviceMesh._concatenate(parts)
+
+
+def _one_dimension(mesh: DeviceMesh, names: tuple[str, ...]) -> DeviceMesh:
+    return mesh[names[0]] if len(names) == 1 else mesh[names]._flatten()
 
 
 def _device_type() -> str:
@@ -273,16 +346,15 @@ def fully_shard(
     """Split a module's parameters over the ranks of a mesh; modules below that were given before keep theirs."""
     modules = list(module) if isinstance(module, (list, tuple)) else [module]
     for each in modules:
-        if isinstance(each, (nn.ModuleList, nn.ModuleDict)):
+        if isinstance(each, (nn.ModuleList, nn.ModuleDict)) and type(each).forward is nn.Module.forward:
             raise ValueError(f"fully_shard does not support containers that do not implement forward: {each}")
         if isinstance(each, FSDPModule):
             raise AssertionError(
                 f"Each distinct composable distributed API can only be applied to a module once: {each}"
             )
     mesh = _mesh_of(mesh, dp_mesh_dims)
-    if isinstance(reshard_after_forward, int) and not isinstance(reshard_after_forward, bool):
-        raise NotImplementedError("fully_shard(): argument 'reshard_after_forward' must be True, False or None")
     layout = Layout(mesh, isinstance(offload_policy, CPUOffloadPolicy))
+    reshard_after_forward, near = _near(layout, reshard_after_forward)
     pieces = []
     for param, owners in _owned(modules, ignored_params or set()):
         placement = None if shard_placement_fn is None else shard_placement_fn(param)
@@ -300,7 +372,10 @@ def fully_shard(
             )
         pieces.append(Piece(param, owners, layout, dim, mp_policy.param_dtype))
     _move_buffers(modules, mesh)
-    state = State(modules, ParamUnit(pieces, layout, mp_policy.reduce_dtype) if pieces else None)
+    unit = ParamUnit(pieces, layout, mp_policy.reduce_dtype) if pieces else None
+    if unit is not None:
+        unit.near = near
+    state = State(modules, unit)
     state.release_after_forward = reshard_after_forward
     state.input_dtype = mp_policy.param_dtype if mp_policy.cast_forward_inputs else None
     state.output_dtype = mp_policy.output_dtype
@@ -309,6 +384,23 @@ def fully_shard(
         each.__class__ = _class_of(type(each))
         each._fsdp_state = state
     return module
+
+
+def _near(layout: Layout, after: Any) -> tuple[bool | None, Layout | None]:
+    """Whether parameters are given back after forward, and the fewer ranks among which they then stay split."""
+    if after is None or isinstance(after, bool):
+        return after, None
+    if not isinstance(after, int):
+        raise ValueError(
+            f"reshard_after_forward should be a bool or an int representing the group size to reshard to, not {after}"
+        )
+    if after < 1 or after > layout.size or layout.size % after:
+        raise ValueError(
+            f"If passing reshard_after_forward as an int, it should be a factor of {layout.size}, not {after}"
+        )
+    if after in (1, layout.size):
+        return after != 1, None
+    return True, Layout(DeviceMesh(layout.mesh.device_type, layout.mesh.mesh.view(-1, after)))
 
 
 def _move_buffers(modules: list[Any], mesh: DeviceMesh) -> None:
@@ -341,4 +433,4 @@ def share_comm_ctx(modules: list[FSDPModule]) -> None:
     """Modules without a common root share what they have under way: here each waits for its own."""
     for module in modules:
         if not isinstance(module, FSDPModule):
-            raise ValueError(f"Expects list of FSDPModules but got {type(module)}")
+            raise ValueError(f"Expects list of FSDPModules but got {module}")

@@ -16,6 +16,8 @@ from ...utils._pytree import tree_flatten, tree_map, tree_unflatten
 class Unit:
     """Parameters that are gathered and reduced together."""
 
+    reduced = False  # in this backward
+
     def start_gather(self) -> None:
         """Ask for the other ranks' parts, if that was not done."""
         raise NotImplementedError
@@ -27,6 +29,10 @@ class Unit:
     def release(self) -> None:
         """Give the other ranks' parts back."""
         raise NotImplementedError
+
+    def release_until_backward(self) -> None:
+        """Give back what backward does not want to find."""
+        self.release()
 
     def start_reduce(self) -> bool:
         """Send the gradients that there are; whether there were any."""
@@ -62,11 +68,13 @@ class Context:
         self.finish()
         for state in self.states:
             state.backward = False
+            if state.unit is not None:
+                state.unit.reduced = False
 
-    def finish(self) -> None:
-        for unit in self.reducing:
-            unit.finish_reduce()
-        self.reducing.clear()
+    def finish(self, under_way: int = 0) -> None:
+        """Wait for reductions, the oldest first, until only so many are under way."""
+        while len(self.reducing) > under_way:
+            self.reducing.pop(0).finish_reduce()
 
 
 class _AfterBackward(Function):
@@ -105,6 +113,8 @@ class State:
         self.sync = True
         self.backward = False
         self.unshard_in_backward = True
+        self.under_way = 1  # reductions that may be, while the next module's backward runs
+        self.wait_for: Any = None  # an event, for the next forward of a root
         self.forward_next: list[State] = []
         self.backward_next: list[State] = []
         self.input_dtype: Any = None
@@ -165,6 +175,9 @@ class State:
             return args, kwargs
         if self.is_root:
             context.order.clear()
+            if self.wait_for is not None:
+                self.wait_for.wait()
+                self.wait_for = None
         if self.input_dtype is not None:
             args, kwargs = tree_map(self._cast(self.input_dtype), (args, kwargs))
         if self.unit is not None:
@@ -203,7 +216,7 @@ class State:
         if self.backward:
             return output
         if self.unit is not None and self.release_after_forward:
-            self.unit.release()
+            self.unit.release_until_backward()
         if self not in context.order:
             context.order.append(self)
         for value in _tensors(output)[0]:
@@ -240,8 +253,7 @@ class State:
         assert context is not None
         self.backward = False
         if self.sync and self.unit.start_reduce():
-            # One reduction is under way while the next module's backward runs.
-            context.finish()
+            context.finish(self.under_way - 1)
             context.reducing.append(self.unit)
         if self.release_after_backward:
             self.unit.release()

@@ -10,11 +10,14 @@ from typing import Any
 
 from ... import nn
 from .. import _collectives as collectives
+from .._options import ReduceOp
+from ..algorithms._comm_hooks.default_hooks import DefaultState
 from ..device_mesh import DeviceMesh
 from ..tensor._api import DTensor
 from ..tensor._dtensor_spec import DTensorSpec, TensorMeta
 from ..tensor._redistribute import _padded, chunks_of, redistributed
 from ..tensor.placement_types import Placement, Replicate, Shard, _StridedShard
+from ._comm import AllGather, DefaultAllGather, DefaultReduceScatter, ReduceScatter
 from ._life import Unit
 
 
@@ -66,11 +69,9 @@ class Piece:
         if self.outer is None:
             return DTensorSpec(mesh, placements, meta)
         outer = self.outer.mesh
-        names = (*(mesh.mesh_dim_names or ()), *(outer.mesh_dim_names or ()))
-        root = mesh._get_root_mesh()
-        if len(names) != mesh.ndim + outer.ndim or root != outer._get_root_mesh():
+        if mesh._get_root_mesh() != outer._get_root_mesh():
             raise AssertionError("FSDP requires the DP and model parallel TP/EP mesh to have the same parent mesh")
-        return DTensorSpec(root[names], (*placements, *self.outer.placements), meta)
+        return DTensorSpec(DeviceMesh._concatenate([mesh, outer]), (*placements, *self.outer.placements), meta)
 
     def _placements(self) -> tuple[Placement, ...]:
         split: Placement = Shard(self.dim)
@@ -133,9 +134,22 @@ class Piece:
             self.memory.untyped_storage().resize_(0)
         self.put(self.sharded)
 
+    def rows(self, value: Any) -> Any:
+        """A whole value as (ranks, the part of each), flat and padded to one length."""
+        from ... import cat
+
+        parts = chunks_of(value, self.dim, self.layout.size)
+        return cat([_padded(part, self.dim, self.length).reshape(1, -1) for part in parts])
+
+    def has_grad(self, unused_too: bool) -> bool:
+        """Whether there is a gradient to reduce; zeros stand for that of a parameter that was not used."""
+        return self.whole.grad is not None or (unused_too and self.requires_grad)
+
     def take_grad(self) -> Any:
         """The gradient of the whole, which is then gone."""
         grad, self.whole.grad = self.whole.grad, None
+        if grad is None:
+            return self.memory.new_zeros(self.memory.shape)
         if self.outer is not None:
             grad = redistributed(grad._local_tensor, grad._spec, self.outer.placements)
         return grad
@@ -151,6 +165,8 @@ class Piece:
             self.sharded.grad = grad
         else:
             self.sharded.grad = self.sharded.grad + grad
+        for hook in (self.sharded._post_accumulate_grad_hooks or {}).values():
+            hook(self.sharded)
 
     def refresh(self) -> None:
         """The module's parameter was replaced or moved: that is the one now."""
@@ -177,8 +193,18 @@ class ParamUnit(Unit):
         self.gathering: Any = None
         self.reducing: Any = None
         self.factor: float | None = None
+        self.only_sums = False
         self.all_reduce = True
         self.all_reduce_hook: Any = None
+        self.reduce_unused = False
+        # Sums of backwards that were not to be added over the replicas.
+        self.partial: Any = None
+        self.all_gather: AllGather = DefaultAllGather()
+        self.reduce_scatter: ReduceScatter = DefaultReduceScatter()
+        self.reduce_group: Any = None  # that of the gathers, if none was made for reductions
+        # Fewer ranks, among which the parameters stay split between forward and backward.
+        self.near: Layout | None = None
+        self.kept: list[Any] | None = None
 
     def start_gather(self) -> None:
         from ... import cat
@@ -186,62 +212,114 @@ class ParamUnit(Unit):
         if self.is_whole or self.gathering is not None:
             return
         started = []
-        for dtype in dict.fromkeys(piece.compute for piece in self.pieces):  # in one order on every rank
+        layout = self.layout if self.kept is None or self.near is None else self.near
+        for at, dtype in enumerate(self._dtypes()):
             pieces = [piece for piece in self.pieces if piece.compute == dtype]
-            own = cat([piece.part() for piece in pieces])
-            out = own.new_empty(own.numel() * self.layout.size)
-            work = collectives.all_gather_single(out, own, self.layout.group, async_op=True)
+            own = cat([piece.part() for piece in pieces]) if self.kept is None else self.kept[at]
+            out = self.all_gather.allocate((own.numel() * layout.size,), dtype=own.dtype, device=own.device)
+            work = self.all_gather(out, own, layout.group, async_op=True)
             started.append((pieces, out, work, own))
-        self.gathering = started
+        self.gathering, self.kept = started, None
+
+    def _dtypes(self) -> list[Any]:
+        """Those of the whole parameters, in one order on every rank."""
+        return list(dict.fromkeys(piece.compute for piece in self.pieces))
 
     def gather(self) -> None:
         if self.is_whole:
             return
         self.start_gather()
         for pieces, out, work, _ in self.gathering:
-            work.wait()
-            rows, start = out.view(self.layout.size, -1), 0
-            for piece in pieces:
-                piece.fill(rows[:, start : start + piece.numel()])
-                start += piece.numel()
+            if work is not None:
+                work.wait()
+            self._fill(pieces, out.view(self.layout.size, -1))
         self.gathering = None
         self.is_whole = True
 
+    @staticmethod
+    def _fill(pieces: list[Piece], rows: Any) -> None:
+        start = 0
+        for piece in pieces:
+            piece.fill(rows[:, start : start + piece.numel()])
+            start += piece.numel()
+
     def release(self) -> None:
+        self.kept = None
         if not self.is_whole:
             return
         for piece in self.pieces:
             piece.free()
         self.is_whole = False
 
-    def start_reduce(self) -> bool:
+    def release_until_backward(self) -> None:
+        near = self.near
+        if near is None or not self.is_whole:
+            self.release()
+            return
+        kept = []
+        for dtype in self._dtypes():
+            rows = self._rows([piece for piece in self.pieces if piece.compute == dtype])
+            kept.append(rows.view(near.size, -1)[near.rank].clone())
+        self.release()
+        self.kept = kept
+
+    def _rows(self, pieces: list[Piece], grads: list[Any] | None = None) -> Any:
+        """The whole parameters, or their gradients, as (ranks, what each has of them)."""
         from ... import cat
 
-        pieces = [piece for piece in self.pieces if piece.whole is not None and piece.whole.grad is not None]
+        whole = [piece.memory for piece in pieces] if grads is None else grads
+        return cat([piece.rows(value) for piece, value in zip(pieces, whole)], 1)
+
+    # -- reduce ---------------------------------------------------------------------------------------------------
+    def start_reduce(self) -> bool:
+        from ... import bfloat16, float32
+
+        unused_too = self.reduce_unused and not self.reduced
+        pieces = [piece for piece in self.pieces if piece.whole is not None and piece.has_grad(unused_too)]
         if not pieces:
             return False
-        ranks = self.layout.size
-        rows = []
-        for piece in pieces:
-            grad = piece.take_grad()
-            grad = grad if self.reduce_dtype is None else grad.to(self.reduce_dtype)
-            parts = [_padded(part, piece.dim, piece.length) for part in chunks_of(grad, piece.dim, ranks)]
-            rows.append(cat([part.reshape(1, -1) for part in parts]))
-        sent = cat(rows, 1).reshape(-1)
-        out = sent.new_empty(sent.numel() // ranks)
-        work = collectives.reduce_scatter_single(out, sent, group=self.layout.group, async_op=True)
-        self.reducing = (pieces, out, work, sent)
+        self.reduced = True
+        grads = [piece.take_grad() for piece in pieces]
+        rows = self._rows(pieces, [grad if self.reduce_dtype is None else grad.to(self.reduce_dtype) for grad in grads])
+        allocate = self.reduce_scatter.allocate
+        sent = allocate((rows.numel(),), dtype=rows.dtype, device=rows.device)
+        sent.view(rows.shape).copy_(rows)
+        out = allocate((rows.shape[1],), dtype=rows.dtype, device=rows.device)
+        # Numbers of few bits in the exponent are divided before and after the sum.
+        factor = float(self.layout.ranks if self.factor is None else self.factor)
+        before, after, op = 1.0, 1.0, ReduceOp.SUM
+        if rows.dtype not in (float32, bfloat16):
+            before = DefaultState._get_gradient_predivide_factor(factor)
+            after = factor / before
+        elif self.only_sums:
+            after = factor
+        elif self.factor is None:
+            op = ReduceOp.AVG
+        else:
+            before = factor
+        if before != 1.0:
+            sent.div_(before)
+        group = self.layout.group if self.reduce_group is None else self.reduce_group
+        work = self.reduce_scatter(out, sent, group, op, async_op=True)
+        self.reducing = (pieces, out, work, sent, op, after)
         return True
 
     def finish_reduce(self) -> None:
-        pieces, out, work, _ = self.reducing
+        pieces, out, work, _, op, after = self.reducing
         self.reducing = None
-        work.wait()
-        if self.layout.replicas is not None and self.all_reduce:
-            collectives.all_reduce(out, group=self.layout.replicas)
+        if work is not None:
+            work.wait()
+        if self.layout.replicas is not None:
+            if self.partial is not None:
+                out.add_(self.partial)
+            self.partial = None if self.all_reduce else out
+            if not self.all_reduce:
+                return
+            collectives.all_reduce(out, op, group=self.layout.replicas)
         if self.all_reduce_hook is not None:
             self.all_reduce_hook(out)
-        out.div_(self.layout.ranks if self.factor is None else self.factor)
+        if after != 1.0:
+            out.div_(after)
         start = 0
         for piece in pieces:
             piece.give_grad(out[start : start + piece.numel()])

@@ -7,6 +7,8 @@ from dataclasses import dataclass
 from enum import Enum, auto
 from typing import Any
 
+from ...nn.modules.batchnorm import _BatchNorm
+
 __all__ = [
     "BackwardPrefetch",
     "CPUOffload",
@@ -60,7 +62,7 @@ class MixedPrecision:
     keep_low_precision_grads: bool = False
     cast_forward_inputs: bool = False
     cast_root_forward_inputs: bool = True
-    _module_classes_to_ignore: Sequence[type] = ()
+    _module_classes_to_ignore: Sequence[type] = (_BatchNorm,)
 
 
 @dataclass

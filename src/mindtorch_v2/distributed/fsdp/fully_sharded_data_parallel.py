@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import contextlib
 import functools
+import warnings
 from collections.abc import Callable, Iterable, Iterator
 from enum import Enum, auto
 from typing import Any
@@ -33,7 +34,7 @@ from .api import (
     StateDictSettings,
     StateDictType,
 )
-from .wrap import wrap_below
+from .wrap import run_in_full_precision, wrap_below
 
 __all__ = ["FullyShardedDataParallel", "OptimStateKeyType"]
 
@@ -58,19 +59,58 @@ def _clean(name: str) -> str:
     return name.replace(f"{_INSIDE}.", "")
 
 
-def _groups(process_group: Any, mesh: Any, hybrid: bool) -> tuple[Any, Any]:
+_HYBRID = (ShardingStrategy.HYBRID_SHARD, ShardingStrategy._HYBRID_SHARD_ZERO2)
+
+
+def _groups(process_group: Any, mesh: Any, strategy: ShardingStrategy, policy: Any, devices: int) -> tuple[Any, Any]:
     """The ranks among which parameters are split, and those that have the same parts."""
-    if mesh is not None:
-        if mesh.ndim == 2:
-            return mesh.get_group(1), mesh.get_group(0)
-        return mesh.get_group(0), None
-    if isinstance(process_group, tuple):
-        return process_group
-    if hybrid:
-        raise NotImplementedError(
-            "FullyShardedDataParallel(): HYBRID_SHARD needs argument 'process_group' (a pair) or 'device_mesh' (2D)"
+    if process_group is not None and mesh is not None:
+        raise ValueError(
+            "Cannot pass both process_group and device_mesh at the same time. Please just pass only one of them."
         )
-    return process_group if process_group is not None else dist._get_default_group(), None
+    if strategy not in _HYBRID:
+        if mesh is not None:
+            return mesh.get_group(0), None
+        return process_group if process_group is not None else dist._get_default_group(), None
+    if mesh is not None:
+        if mesh.ndim != 2:
+            raise ValueError(f"Expected device_mesh to have ndim=2 but got {mesh.ndim}")
+        return mesh.get_group(1), mesh.get_group(0)
+    if process_group is None:
+        if policy is None:
+            raise ValueError(
+                f"Manual wrapping with {strategy} requires explicit specification of process group or device_mesh."
+            )
+        return _node_groups(devices)
+    pair = process_group if isinstance(process_group, tuple) else ()
+    if len(pair) != 2 or not all(isinstance(each, dist.ProcessGroup) for each in pair):
+        raise ValueError(
+            "Expected process_group to be passed in as either None or Tuple[dist.ProcessGroup, dist.ProcessGroup] but "
+            f"got {type(process_group)}"
+        )
+    return process_group
+
+
+def _node_groups(devices: int) -> tuple[Any, Any]:
+    """The ranks of this machine, if each has as many ranks as devices, and those with the same place on the others."""
+    inside, _ = dist.new_subgroups(devices)
+    backend, between = dist.get_backend(), None
+    for place in range(devices):
+        ranks = list(range(place, dist.get_world_size(), devices))
+        made = dist.new_group(ranks, backend=backend)
+        between = made if dist.get_rank() in ranks else between
+    return inside, between
+
+
+def _devices(module: Any, device_id: Any) -> int:
+    """How many devices of the kind that a module uses a machine has."""
+    from ... import device, npu
+
+    if device_id is None:
+        kind = next((param.device.type for param in module.parameters()), "cpu")
+    else:
+        kind = "npu" if isinstance(device_id, int) else device(device_id).type
+    return npu.device_count() if kind == "npu" else 1
 
 
 class FullyShardedDataParallel(nn.Module):
@@ -97,12 +137,16 @@ class FullyShardedDataParallel(nn.Module):
     ) -> None:
         super().__init__()
         self.cpu_offload = cpu_offload or CPUOffload()
-        for name in ("keep_low_precision_grads", "_module_classes_to_ignore"):
-            if mixed_precision is not None and getattr(mixed_precision, name):
-                raise NotImplementedError(f"MixedPrecision: argument '{name}' is not served")
+        if isinstance(module, (nn.ModuleList, nn.ModuleDict)):
+            warnings.warn(
+                f"FSDP will not all-gather parameters for containers that do not implement forward: {module}",
+                stacklevel=2,
+            )
         strategy = sharding_strategy or ShardingStrategy.FULL_SHARD
-        hybrid = strategy in (ShardingStrategy.HYBRID_SHARD, ShardingStrategy._HYBRID_SHARD_ZERO2)
-        groups = _groups(process_group, device_mesh, hybrid)
+        devices = _devices(module, device_id) if strategy in _HYBRID else 1
+        groups = _groups(process_group, device_mesh, strategy, auto_wrap_policy, devices)
+        if strategy in _HYBRID and device_mesh is None:
+            process_group = groups  # for the modules below
         states = list(ignored_states or ())
         modules = {each for each in (*(ignored_modules or ()), *states) if isinstance(each, nn.Module)}
         skipped = {each for owner in modules for each in owner.modules()}
@@ -122,11 +166,19 @@ class FullyShardedDataParallel(nn.Module):
                 "ignored_states": [*modules, *(each for each in states if not isinstance(each, nn.Module))],
                 "device_mesh": device_mesh,
             }
-            wrap_below(module, auto_wrap_policy, type(self), settings, skipped)
+            without = () if mixed_precision is None else tuple(set(mixed_precision._module_classes_to_ignore))
+            run_in_full_precision(module, without)
+            wrap_below(module, auto_wrap_policy, type(self), settings, skipped, without=without)
         _materialized(module, param_init_fn, device_id)
         if sync_module_states:
             _synced(module, groups, ignored, type(self))
         self._fsdp_wrapped_module = module
+        self.process_group, self._device_mesh = groups[0], device_mesh
+        self.rank, self.world_size = dist.get_rank(groups[0]), dist.get_world_size(groups[0])
+        if groups[1] is not None:
+            self._inter_node_pg = groups[1]
+        self._comm_hook: Any = None
+        self._comm_hook_state: Any = None
         self.sharding_strategy = strategy
         self.mixed_precision = mixed_precision or MixedPrecision()
         self._fsdp_use_orig_params = use_orig_params
@@ -265,24 +317,23 @@ class FullyShardedDataParallel(nn.Module):
         with_grads: bool = False,
     ) -> Iterator[None]:
         """Inside, modules have their whole parameters; what was changed is kept, with `writeback`."""
-        for name, value in (("offload_to_cpu", offload_to_cpu), ("with_grads", with_grads)):
-            if value:
-                raise NotImplementedError(f"summon_full_params(): argument '{name}' must be False")
-        if rank0_only and writeback:
-            raise NotImplementedError("is not supported: writeback=True and rank0_only=True")
         found = FullyShardedDataParallel.fsdp_modules(module) if recurse else [module]
+        for each in found:
+            _check_summon(each, writeback, rank0_only, offload_to_cpu, with_grads)
         units = [each._unit for each in found if each._unit is not None]
         if rank0_only and dist.get_rank() != 0:
             for unit in units:  # the first rank needs their parts
                 unit.full()
+                if with_grads:
+                    unit.full_grad()
             yield
             return
-        shown = [_flat_state.put_whole(unit) for unit in units]
+        shown = [_flat_state.put_whole(unit, offload_to_cpu, with_grads) for unit in units]
         try:
             yield
         finally:
-            for unit, vector in zip(units, shown):
-                _flat_state.put_back(unit, vector, writeback)
+            for unit, vectors in zip(units, shown):
+                _flat_state.put_back(unit, vectors, writeback)
 
     # -- state dicts ----------------------------------------------------------------------------------------------
     @staticmethod
@@ -334,12 +385,12 @@ class FullyShardedDataParallel(nn.Module):
         if kind is StateDictType.LOCAL_STATE_DICT:
             raise NotImplementedError("state_dict(): LOCAL_STATE_DICT is not served")
         own = [] if self._unit is None else [f"{prefix}{entry.name}" for entry in self._unit.entries]
-        vector = None if self._unit is None else _flat_state.put_whole(self._unit)
+        shown = None if self._unit is None else _flat_state.put_whole(self._unit)
         try:
             found = self._fsdp_wrapped_module.state_dict(destination=destination, prefix=prefix, keep_vars=keep_vars)
         finally:
             if self._unit is not None:
-                _flat_state.put_back(self._unit, vector, False)
+                _flat_state.put_back(self._unit, shown, False)
         if self._unit is not None:
             _flat_state.finish(found, own, self._unit, kind, config)
         if kind is StateDictType.FULL_STATE_DICT and getattr(config, "rank0_only", False) and dist.get_rank() != 0:
@@ -350,7 +401,7 @@ class FullyShardedDataParallel(nn.Module):
     def load_state_dict(self, state_dict: Any, strict: bool = True, assign: bool = False) -> Any:
         """Load one by the names inside."""
         if assign:
-            raise NotImplementedError("load_state_dict(): argument 'assign' must be False")
+            raise NotImplementedError("load_state_dict(): argument 'assign' must be False: parameters are parts here")
         whole = {name: _flat_state.whole(value) for name, value in state_dict.items()}
         with self.summon_full_params(self, writeback=True):
             named = (*nn.Module.named_parameters(self, remove_duplicate=False), *nn.Module.named_buffers(self))
@@ -376,7 +427,23 @@ class FullyShardedDataParallel(nn.Module):
     flatten_sharded_optim_state_dict = functools.partial(_flat_state.not_served, "flatten_sharded_optim_state_dict")
     scatter_full_optim_state_dict = functools.partial(_flat_state.not_served, "scatter_full_optim_state_dict")
     rekey_optim_state_dict = functools.partial(_flat_state.not_served, "rekey_optim_state_dict")
-    register_comm_hook = functools.partial(_flat_state.not_served, "register_comm_hook")
+
+    def register_comm_hook(self, state: object, hook: Callable[..., Any]) -> None:
+        """Let `hook(state, grad)` reduce whole gradients, or `hook(state, grad, output)` those that are split."""
+        if not self.check_is_root():
+            raise AssertionError("register_comm_hook can only be called on a root instance.")
+        for each in self.fsdp_modules(self):
+            if each.sharding_strategy in _HYBRID:
+                raise AssertionError(
+                    f"Communication hook is not supported for hybrid strategies: {each.sharding_strategy}"
+                )
+            if each._comm_hook is not None:
+                raise AssertionError("A communication hook is already registered")
+            if not callable(hook):
+                raise ValueError(f"The communication hook must be callable but got {hook}")
+            each._comm_hook, each._comm_hook_state = hook, state
+            if each._unit is not None:
+                each._unit.hook, each._unit.hook_state = hook, state
 
     @staticmethod
     def optim_state_dict_to_load(
@@ -396,6 +463,25 @@ class FullyShardedDataParallel(nn.Module):
         if load_directly:
             optim.load_state_dict(found)
         return found
+
+
+def _check_summon(module: Any, writeback: bool, rank0_only: bool, offload_to_cpu: bool, with_grads: bool) -> None:
+    orig = module._fsdp_use_orig_params
+    if with_grads and (offload_to_cpu or not orig):
+        raise NotImplementedError(
+            f"with_grads={with_grads}, use_orig_params={orig}, offload_to_cpu={offload_to_cpu} is not supported yet"
+        )
+    if offload_to_cpu and module._unit is not None and not module._unit.sharded:
+        raise NotImplementedError("offload_to_cpu=True and NO_SHARD is not supported yet")
+    if writeback and rank0_only:
+        raise NotImplementedError("writeback=True and rank0_only=True is not supported yet")
+    if offload_to_cpu and not rank0_only:
+        warnings.warn(
+            "offload_to_cpu=True and rank0_only=False may result in theunsharded parameters being redundantly copied "
+            "to CPU memory for GPUs sharing the same CPU memory, which risks CPU OOM. We recommend using "
+            "offload_to_cpu=True with rank0_only=True.",
+            stacklevel=4,
+        )
 
 
 def _owned(module: Any, ignored: set[Any], cls: type) -> list[tuple[str, list[tuple[Any, str]], Any]]:
@@ -431,7 +517,7 @@ def _materialized(module: Any, init: Callable[[Any], None] | None, device: Any) 
 def _synced(module: Any, groups: tuple[Any, Any], ignored: set[Any], cls: type) -> None:
     """All ranks begin with the first one's parameters and buffers; wrappers below have done so with theirs."""
     own = [param for _, _, param in _owned(module, ignored, cls)]
-    for group in groups:
+    for group in reversed(groups):  # between machines, then inside of them
         if group is not None:
             for tensor in (*own, *module.buffers()):
                 collectives.broadcast(tensor.detach(), group=group, group_src=0)

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import contextlib
 import copy
+import warnings
+import weakref
 from collections.abc import Callable, Iterable, Iterator
 from typing import Any
 
@@ -117,8 +119,54 @@ def wrap(module: Any, **wrap_overrides: Any) -> Any:
     return module if _Wrapping.cls is None else _Wrapping.cls(module, **{**_Wrapping.settings, **wrap_overrides})
 
 
-def wrap_below(root: Any, policy: Any, cls: Any, settings: dict[str, Any], ignored: set[Any], make: Any = None) -> None:
-    """Wrap what a policy says below a module, the innermost first, by the class or by what makes one of it."""
+def run_in_full_precision(root: Any, classes: tuple[type, ...]) -> None:
+    """Modules of some classes take and compute float32, and give what they were given."""
+    from ... import Tensor, float32
+    from ...utils._pytree import tree_map
+
+    before: weakref.WeakKeyDictionary[Any, Any] = weakref.WeakKeyDictionary()
+
+    def cast(module: Any, dtype: Any) -> Callable[[Any], Any]:
+        def of(value: Any) -> Any:
+            if not isinstance(value, Tensor) or not value.is_floating_point() or value.dtype == dtype:
+                return value
+            before[module] = value.dtype
+            return value.to(dtype)
+
+        return of
+
+    def enter(module: Any, args: Any) -> Any:
+        return tree_map(cast(module, float32), args)
+
+    def leave(module: Any, args: Any, output: Any) -> Any:
+        return tree_map(cast(module, before[module]), output) if module in before else output
+
+    found = [module for module in root.modules() if classes and isinstance(module, classes)]
+    for module in found:
+        module.register_forward_pre_hook(enter)
+        module.register_forward_hook(leave)
+    if found:
+        warnings.warn(
+            "Both mixed precision and an auto_wrap_policy were specified to FSDP, where the wrapped module has "
+            f"submodules of type:\n{ {type(each) for each in found} }\nThese modules will be wrapped as separate FSDP "
+            "instacnes with mixed precision disabled.",
+            stacklevel=3,
+        )
+
+
+def wrap_below(
+    root: Any,
+    policy: Any,
+    cls: Any,
+    settings: dict[str, Any],
+    ignored: set[Any],
+    make: Any = None,
+    without: tuple[type, ...] = (),
+) -> None:
+    """Wrap what a policy says below a module, the innermost first, by the class or by what makes one of it.
+
+    Modules of the classes `without` are wrapped too, without mixed precision.
+    """
 
     def visit(module: Any, top: bool) -> tuple[Any, int]:
         """The module, wrapped or not, and how many of its elements are not wrapped."""
@@ -141,6 +189,8 @@ def wrap_below(root: Any, policy: Any, cls: Any, settings: dict[str, Any], ignor
             given = policy._settings(module)
         else:
             given = {} if policy(module=module, recurse=False, nonwrapped_numel=left) else None
+        if without and isinstance(module, without):
+            given = {**(given or {}), "mixed_precision": None}
         return (module, left) if given is None else ((make or cls)(module, **{**settings, **given}), 0)
 
     visit(root, True)
