@@ -92,12 +92,15 @@ class Logger:
         self._seen |= {"has_error": 1, "error": error, "iteration": self._reducer.iterations}
 
     def look(self) -> None:
-        """Take the numbers of the step that has just ended, if it is one to look at."""
-        step, times = self._reducer.iterations - 1, self._reducer.times
+        """When a step begins: take the numbers of the one before, if it is one to look at."""
+        step, times = self._reducer.iterations, self._reducer.times
         if step >= _ALWAYS and step % self.rate:
             return
         self._seen["iteration"] = step
-        if not step or len(times) < 5:
+        if not step:
+            return
+        if len(times) < 5:
+            self._seen |= self._buckets()
             return
         forward, compute, send, compute_end, end = times
         found = {
@@ -110,15 +113,35 @@ class Logger:
         for name, value in found.items():
             self._sums[name] = self._sums.get(name, 0) + value
             self._seen[f"avg_{name}"] = self._sums[name] // self._looked
-        order = ", ".join(map(str, self._reducer.order))
-        self._seen |= found | {
-            "forward_compute_time_start": forward,
-            "backward_compute_time_start": compute,
-            "backward_compute_time_end": compute_end,
-            "backward_comm_time_start": send,
-            "backward_comm_time_end": end,
-            "prev_iteration_grad_ready_order_indices": order,
+        self._seen |= (
+            found
+            | self._buckets()
+            | {
+                "forward_compute_time_start": forward,
+                "backward_compute_time_start": compute,
+                "backward_compute_time_end": compute_end,
+                "backward_comm_time_start": send,
+                "backward_comm_time_end": end,
+            }
+        )
+
+    def _buckets(self) -> dict[str, Any]:
+        """What was reduced in the step before, and in which order gradients came."""
+        reducer = self._reducer
+        delayed = reducer.static_graph and reducer.iterations == 1  # all was reduced after backward
+        sizes = [reducer.params[index].numel() * reducer.params[index].element_size() for index in reducer.unused]
+        found = {
+            "has_rebuilt_buckets": int(reducer.rebuilt),
+            "num_buckets_reduced": 0 if delayed else len(reducer.buckets),
+            "unused_parameter_size": sum(sizes),
         }
+        if reducer.order:
+            found["prev_iteration_grad_ready_order_indices"] = ", ".join(map(str, reducer.order))
+        if reducer.rebuilt:
+            found["rebuilt_bucket_sizes"] = ", ".join(map(str, reducer.bucket_sizes()))
+            indices = (" ".join(map(str, bucket.indices)) for bucket in reducer.buckets)
+            found["rebuilt_per_bucket_param_indices"] = ", ".join(indices)
+        return found
 
     def _get_ddp_logging_data(self) -> dict[str, Any]:
         return {**self._made, **self._seen}

@@ -204,11 +204,7 @@ class Reducer:
     ) -> None:
         self.params, self.group, self.names = params, process_group, names
         self.find_unused, self.as_view = find_unused_parameters, gradient_as_bucket_view
-        self.buckets = [
-            _Bucket(indices, [params[index] for index in indices], bool(expect_sparse and expect_sparse[indices[0]]))
-            for indices in bucket_indices
-        ]
-        self.place = {index: (bucket, slot) for bucket in self.buckets for slot, index in enumerate(bucket.indices)}
+        self._make_buckets(bucket_indices, expect_sparse)
         self.hook: Callable[[Any, GradBucket], Any] | None = None
         self.hook_state: Any = None
         self.static_graph = False
@@ -217,6 +213,12 @@ class Reducer:
         self.static_counts: dict[int, int] | None = None
         self.iterations = 0
         self.cap, self.logger = 0, cast(Any, None)
+        # The limits by which buckets are made anew when it is known in which order gradients come.
+        self.limits: list[int] = []
+        self.rebuilt = False
+        self.arrival: list[int] | None = None  # that order, once it is known
+        self.expect_sparse = list(expect_sparse)
+        self.skip_unused = self.copy_together = False
         self.times: list[int] = []  # of forward, backward, the first bucket, the last gradient, the end
         self.join_work: Any = None
         self.join_divides_by_all = True
@@ -233,6 +235,33 @@ class Reducer:
         self.handles = [
             each.register_post_accumulate_grad_hook(self._hook_for(index)) for index, each in enumerate(params)
         ]
+
+    def _make_buckets(self, bucket_indices: list[list[int]], expect_sparse: Sequence[bool]) -> None:
+        self.buckets = [
+            _Bucket(
+                indices, [self.params[index] for index in indices], bool(expect_sparse and expect_sparse[indices[0]])
+            )
+            for indices in bucket_indices
+        ]
+        self.place = {index: (bucket, slot) for bucket in self.buckets for slot, index in enumerate(bucket.indices)}
+
+    def _rebuild_buckets(self) -> bool:
+        """Make buckets anew, once, by the order in which gradients have come to the first rank."""
+        from .. import tensor
+
+        if self.rebuilt or self.arrival is None or (self.find_unused and not self.static_graph):
+            return False
+        ordered = [self.params[index] for index in self.arrival]
+        buckets, _ = _compute_bucket_assignment_by_size(ordered, self.limits, self.expect_sparse, self.arrival)
+        places = [(index, at) for at, bucket in enumerate(buckets) for index in bucket]
+        told = tensor(places, dtype=_t.int64, device=self.params[0].device)
+        dist.broadcast(told, group_src=0, group=self.group)
+        chosen: dict[int, list[int]] = {}
+        for index, at in told.tolist():
+            chosen.setdefault(at, []).append(index)
+        self._make_buckets([chosen[at] for at in sorted(chosen)], self.expect_sparse)
+        self.rebuilt = True
+        return True
 
     def _hook_for(self, index: int) -> Callable[[Any], None]:
         def arrived(param: Any) -> None:
@@ -259,6 +288,8 @@ class Reducer:
         """A new iteration begins: the one before must have been reduced."""
         if self.expecting and not self.finished and self.begun:
             self._refuse_unfinished()
+        if self.logger is not None:
+            self.logger.look()
         self.times = [perf_counter_ns()]
 
     def prepare_for_backward(self, outputs: list[Any]) -> None:
@@ -354,6 +385,7 @@ class Reducer:
                 "support such use cases in default. You can try to use _set_static_graph() as a workaround if your "
                 f"module graph does not change over iterations.\n{extra}"
             )
+        self.order.append(index)
         self._mark(index)
 
     def _mark(self, index: int) -> None:
@@ -362,9 +394,9 @@ class Reducer:
         if index in self.ready:
             return
         self.ready.add(index)
-        self.order.append(index)
-        self._fill(index)
         bucket, _ = self.place[index]
+        if not self.copy_together or bucket.sparse:
+            self._fill(index)
         bucket.pending -= 1
         while self.next_bucket < len(self.buckets) and self.buckets[self.next_bucket].pending == 0:
             self._send(self.next_bucket)
@@ -395,6 +427,23 @@ class Reducer:
             if self.as_view:
                 self.params[index].grad = view
 
+    def _fill_together(self, bucket: _Bucket) -> None:
+        """Put all gradients of a bucket into it at once."""
+        from .. import _foreach_copy_
+
+        grads = [self.params[index].grad for index in bucket.indices]
+        apart = [(view, grad) for view, grad in zip(bucket.views, grads) if grad is not None]
+        apart = [(view, grad.detach()) for view, grad in apart if grad.data_ptr() != view.data_ptr()]
+        if len(apart) == len(grads):
+            _foreach_copy_([view for view, _ in apart], [grad for _, grad in apart])
+            if self.hook is None:
+                bucket.flat.mul_(1.0 / self.divisor)
+            for index, view in zip(bucket.indices, bucket.views) if self.as_view else ():
+                self.params[index].grad = view
+            return
+        for index in bucket.indices:
+            self._fill(index)
+
     def _fill_sparse(self, bucket: _Bucket, param: Any) -> None:
         from .. import sparse_coo, sparse_coo_tensor
 
@@ -417,6 +466,10 @@ class Reducer:
         bucket = self.buckets[place]
         if place == 0:
             self.times.append(perf_counter_ns())
+        if self.copy_together and not bucket.sparse:
+            self._fill_together(bucket)
+        if self.skip_unused and all(index in self.unused for index in bucket.indices):
+            return
         if self.hook is None:
             bucket.work = dist.all_reduce(bucket.flat, group=self.group, async_op=True)
         else:
@@ -438,10 +491,14 @@ class Reducer:
     def _end_static(self) -> None:
         """The end of a backward of a static graph: what has not come by now never will."""
         with no_grad():
-            if self.static_counts is None:
+            first = self.static_counts is None
+            if first:
                 self.static_counts = dict(self.counts)
+                self.unused = [index for index in range(len(self.params)) if index not in self.counts]
             for index in range(len(self.params)):
                 self._mark(index)
+        if not first:
+            self.arrival = [*self.order, *self.unused]
         self._finish()
 
     def _finish(self) -> None:
@@ -454,15 +511,17 @@ class Reducer:
                 self._take(bucket)
             self.used_work = None
         self.finished, self.expecting, self.join_work = True, False, None
+        if not self.static_graph and not self.find_unused and self.arrival is None:
+            self.arrival = list(self.order)
         self.touched.clear()
         self.times.append(perf_counter_ns())
         self.iterations += 1
-        if self.logger is not None:
-            self.logger.look()
 
     def _take(self, bucket: _Bucket) -> None:
         if bucket.work is not None:
             bucket.work.wait()
+        elif bucket.future is None:  # nobody has used any of it
+            return
         else:
             result = bucket.future.wait()
             result = result[0] if isinstance(result, (list, tuple)) else result
@@ -508,3 +567,5 @@ class Reducer:
             if self.used_work is not None:
                 self.used_work.wait()
                 self.used_work = None
+        if self.arrival is None and not self.static_graph:
+            self.arrival = list(reversed(range(len(self.params))))

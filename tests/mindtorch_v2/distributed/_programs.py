@@ -486,11 +486,86 @@ def overlap(torch: Any, dist: Any, rank: int, size: int) -> Any:
     ddp = torch.nn.parallel.DistributedDataParallel(model(torch), bucket_cap_mb=0.001)
     first = next(ddp.module.parameters())
     sent: list[int] = []
+    ddp(batch(torch, 0, slice(0, 4))).sum().backward()  # after this step buckets are made anew
     with contextlib.ExitStack() as stack:
         handle = first.register_hook(lambda grad: sent.append(ddp.reducer.next_bucket))
         stack.callback(handle.remove)
         ddp(batch(torch, 0, slice(0, 4))).sum().backward()
     return sent[0], len(ddp.reducer.buckets)
+
+
+_BUCKETS: dict[str, dict[str, Any]] = {
+    "plain": {},
+    "views": {"gradient_as_bucket_view": True, "bucket_cap_mb": 0.01},
+    "static": {"static_graph": True, "bucket_cap_mb": 0.01},
+    "unused": {"find_unused_parameters": True, "bucket_cap_mb": 0.01},
+    "small": {"bucket_cap_mb": 0.01},
+    "list": {"bucket_cap_mb_list": [0.002, 0.01]},
+    "together": {"batched_grad_copy": True, "bucket_cap_mb": 0.01},
+    "skipped": {"find_unused_parameters": True, "skip_all_reduce_unused_params": True, "bucket_cap_mb": 0.001},
+}
+
+
+def buckets(torch: Any, dist: Any, rank: int, size: int, how: str) -> Any:
+    """Buckets and what DDP tells of them in four steps of a network whose parts run in another order; gradients."""
+    nn = torch.nn
+
+    class Network(nn.Module):  # type: ignore[misc, name-defined]
+        def __init__(self) -> None:
+            super().__init__()
+            self.a, self.c, self.b = (nn.Linear(40, 40) for _ in range(3))
+            self.left = nn.Linear(3, 3)
+            self.d = nn.Linear(40, 5)
+
+        def forward(self, value: Any) -> Any:
+            return self.d(self.b(self.a(self.c(value))))
+
+    torch.manual_seed(0)
+    network = Network()
+    with torch.no_grad():
+        for each in network.parameters():
+            each.copy_(torch.linspace(-0.1, 0.1, each.numel()).view(each.shape))
+    if how not in ("static", "unused", "skipped"):
+        del network.left
+    ddp = nn.parallel.DistributedDataParallel(network, **_BUCKETS[how])
+    optimizer = torch.optim.SGD(ddp.parameters(), lr=0.01)
+    seen: list[Any] = []
+
+    def hook(state: Any, bucket: Any) -> Any:
+        seen.append((bucket.index(), bucket.is_last(), [each.numel() for each in bucket.parameters()]))
+        return dist.all_reduce(bucket.buffer(), async_op=True).get_future().then(lambda done: done.value()[0] / size)
+
+    hook.__annotations__.clear()  # PyTorch takes its own classes or nothing
+    if how == "small":
+        ddp.register_comm_hook(None, hook)
+    told = []
+    for _ in range(4):
+        optimizer.zero_grad()
+        ddp(torch.full((2, 40), 1.0 + rank)).sum().backward()
+        optimizer.step()
+        data = ddp._get_ddp_logging_data()
+        names = [name for name in data if "bucket" in name or "order" in name or "unused" in name]
+        told.append({name: data[name] for name in sorted((*names, "iteration"))})
+    grads = [None if each.grad is None else each.grad.sum().item() for each in ddp.parameters()]
+    return told, seen, ddp._has_rebuilt_buckets, grads
+
+
+def delayed(torch: Any, dist: Any, rank: int, size: int) -> Any:
+    """Gradients of which some are reduced when that of the input is there."""
+    network = torch.nn.Sequential(torch.nn.Linear(4, 3), torch.nn.Linear(3, 2))
+    with torch.no_grad():
+        for each in network.parameters():
+            each.fill_(0.5 + rank)
+    names = [("1.weight", network[1].weight), ("1.bias", network[1].bias)]
+    source = torch.nn.Parameter(torch.ones(2, 4))
+    settings = {"delay_all_reduce_named_params": names, "param_to_hook_all_reduce": source}
+    ddp = torch.nn.parallel.DistributedDataParallel(network, **settings)
+    told = []
+    for step in range(2):
+        ddp(source * (1.0 + rank + step)).sum().backward()
+        dist.barrier()
+        told.append([each.grad.tolist() for each in ddp.parameters()])
+    return told
 
 
 # -- sharded optimizers, normalization over groups ----------------------------------------------------------------

@@ -59,7 +59,7 @@ class _BucketCapacityConfig:
     def compute_bucket_size_limits(
         self, static_graph: bool, find_unused_parameters: bool
     ) -> tuple[list[int], list[int]]:
-        """What PyTorch begins with, and makes buckets anew by; here buckets stay as `limits` makes them."""
+        """What buckets are made by at first, and anew if not by `limits`."""
         if self.per_bucket_bytes_caps:
             return self.limits(), self.limits()
         return ([sys.maxsize] if static_graph or not find_unused_parameters else self.limits()), []

@@ -14,7 +14,7 @@ from typing import Any
 
 from ..._device import device as _device
 from ..._tensor import Tensor
-from ...autograd.grad_mode import is_grad_enabled
+from ...autograd.grad_mode import is_grad_enabled, no_grad
 from ...distributed import distributed_c10d as dist
 from ...distributed._ddp_log import Logger
 from ...distributed._reducer import (
@@ -31,14 +31,6 @@ from ._buckets import _DEFAULT_BUCKET_CAP_MB as _DEFAULT_BUCKET_CAP_MB
 from ._buckets import _MB_TO_BYTES, _BucketCapacityConfig
 
 __all__ = ["DistributedDataParallel"]
-
-_UNSERVED = {
-    "delay_all_reduce_named_params": None,
-    "param_to_hook_all_reduce": None,
-    "mixed_precision": None,
-    "skip_all_reduce_unused_params": False,
-    "batched_grad_copy": False,
-}
 
 
 def _find_tensors(found: Any) -> list[Any]:
@@ -69,7 +61,7 @@ def _moved(value: Any, device: Any) -> Any:
 
 @dataclass
 class _MixedPrecision:
-    """Dtypes of parameters, gradients and buffers; `mixed_precision=` is not served."""
+    """Dtypes of parameters, gradients and buffers; `mixed_precision=` is refused."""
 
     param_dtype: Any = None
     reduce_dtype: Any = None
@@ -94,6 +86,31 @@ def _dump_DDP_relevant_env_vars() -> None:
     print("".join(f"env:{each}={os.environ.get(each, 'N/A')}\n" for each in _VARIABLES))
 
 
+class _Delayed:
+    """Parameters whose gradients are reduced in one step, when that of a certain parameter is there."""
+
+    def __init__(self, params: list[Any], last: Any, group: Any) -> None:
+        self.params, self.group = params, group
+        with no_grad():
+            self.buffer = params[0].detach().new_zeros(sum(each.numel() for each in params))
+            pieces = self.buffer.split([each.numel() for each in params])
+        self.views = [piece.view(each.shape) for piece, each in zip(pieces, params)]
+        _broadcast_coalesced(group, [each.detach() for each in params], 250 * _MB_TO_BYTES, 0)
+        last.register_hook(self._reduce)
+
+    def _reduce(self, grad: Any) -> Any:
+        self.buffer.div_(dist.get_world_size(self.group))
+        dist.all_reduce(self.buffer, group=self.group)
+        return grad
+
+    def begin(self) -> None:
+        """Gradients that are not there yet add up in the buffer."""
+        with no_grad():
+            for param, view in zip(self.params, self.views):
+                if param.grad is None:
+                    param.grad = view.zero_()
+
+
 class _DDPJoinHook(JoinHook):
     def __init__(self, ddp: DistributedDataParallel, divide_by_initial_world_size: bool) -> None:
         self.ddp = ddp
@@ -101,6 +118,7 @@ class _DDPJoinHook(JoinHook):
 
     def main_hook(self) -> None:
         ddp = self.ddp
+        ddp.reducer._rebuild_buckets()
         if ddp.will_sync_module_buffers():
             ddp._sync_module_buffers(ddp._find_common_rank(dist.get_rank(ddp.process_group), False))
         ddp.require_forward_param_sync = ddp._check_global_requires_backward_grad_sync(is_joined_rank=True)
@@ -139,10 +157,14 @@ class DistributedDataParallel(Module, Joinable):
         batched_grad_copy: bool = False,
         forward_sync_buffers: bool | None = None,
     ) -> None:
-        given = locals()
-        for name, value in _UNSERVED.items():
-            if given[name] != value and given[name] is not None:
-                raise NotImplementedError(f"DistributedDataParallel: {name}={given[name]!r} is not served")
+        if mixed_precision is not None:
+            raise NotImplementedError(
+                "DistributedDataParallel: mixed_precision is not served: use torch.autocast, or fully_shard"
+            )
+        if (delay_all_reduce_named_params is None) != (param_to_hook_all_reduce is None):
+            raise ValueError(
+                "delay_all_reduce_named_params and param_to_hook_all_reduce need to be set at the same time."
+            )
         super().__init__()
         Joinable.__init__(self)
         self.logger: Any = None
@@ -150,6 +172,9 @@ class DistributedDataParallel(Module, Joinable):
         if device_mesh is not None:
             self.device_mesh = device_mesh
         self.parameters_to_ignore = set(getattr(module, "_ddp_params_and_buffers_to_ignore", ()))
+        delayed = list(delay_all_reduce_named_params or ())
+        self.parameters_to_ignore |= {name for name, _ in delayed}
+        self._delay_all_reduce_params = [each for _, each in delayed]
         self._module_parameters = [
             each for name, each in module.named_parameters() if name not in self.parameters_to_ignore
         ]
@@ -172,12 +197,17 @@ class DistributedDataParallel(Module, Joinable):
             )
         self.broadcast_bucket_size = 250 * _MB_TO_BYTES
         self._set_bucket_sizes(bucket_cap_mb, bucket_cap_mb_list)
+        self.skip_all_reduce_unused_params, self.batched_grad_copy = skip_all_reduce_unused_params, batched_grad_copy
+        self._comm_hooks: list[tuple[Callable[..., Any], object]] = []
+        self._has_rebuilt_buckets = False
+        self._delayed: _Delayed | None = None
+        if delayed:
+            self._delayed = _Delayed(self._delay_all_reduce_params, param_to_hook_all_reduce, self.process_group)
         parameters, names = self._build_params_for_reducer()
         if init_sync:
             _verify_params_across_processes(self.process_group, parameters)
             self._sync_states(0, init_buffers)
         self._make_reducer(parameters, names, static_graph)
-        self._comm_hooks: list[tuple[Callable[..., Any], object]] = []
         if static_graph:
             self._set_static_graph()
 
@@ -195,7 +225,7 @@ class DistributedDataParallel(Module, Joinable):
         from ..parameter import UninitializedParameter
 
         params = self._module_parameters
-        if not any(each.requires_grad for each in params):
+        if not any(each.requires_grad for each in params) and not self._delay_all_reduce_params:
             raise RuntimeError(
                 "DistributedDataParallel is not needed when a module doesn't have any parameter that requires a "
                 "gradient."
@@ -282,9 +312,8 @@ class DistributedDataParallel(Module, Joinable):
         return params, names
 
     def _make_reducer(self, parameters: list[Any], names: dict[int, str], static_graph: bool) -> None:
-        # Where it is not known which gradients come first, a small first bucket gains nothing.
-        unordered = static_graph or self.find_unused_parameters
-        limits = [self.bucket_bytes_cap] if unordered else self._bucket_config.limits()
+        # Where buckets are made anew when it is known which gradients come first, there is one before.
+        limits, _ = self._bucket_config.compute_bucket_size_limits(static_graph, self.find_unused_parameters)
         sparse = self._sparse_gradients(parameters)
         buckets, _ = _compute_bucket_assignment_by_size(parameters, limits, sparse)
         # Gradients of the last parameters come first.
@@ -298,6 +327,10 @@ class DistributedDataParallel(Module, Joinable):
             sparse,
         )
         self.reducer.cap = self.bucket_bytes_cap
+        self.reducer.limits = self._bucket_config.limits()
+        self.reducer.skip_unused = self.skip_all_reduce_unused_params
+        self.reducer.copy_together = self.batched_grad_copy
+        self._has_rebuilt_buckets = False
         self.logger = self.reducer.logger = Logger(self.reducer)
         self.logger.set_construction_data_and_log(
             type(self.module).__name__,
@@ -333,8 +366,10 @@ class DistributedDataParallel(Module, Joinable):
 
     def forward(self, *inputs: Any, **kwargs: Any) -> Any:
         inputs, kwargs = self._pre_forward(*inputs, **kwargs)
-        output = self.module(*inputs, **kwargs)
-        return self._post_forward(output)
+        output = self._post_forward(self.module(*inputs, **kwargs))
+        if self._delayed is not None:
+            self._delayed.begin()
+        return output
 
     def _pre_forward(self, *inputs: Any, **kwargs: Any) -> tuple[Any, Any]:
         if is_grad_enabled() and self.require_backward_grad_sync:
@@ -342,6 +377,8 @@ class DistributedDataParallel(Module, Joinable):
         work = Join.notify_join_context(self)
         if work is not None:
             self.reducer.join_work = work
+        if is_grad_enabled() and self.reducer._rebuild_buckets():
+            self._has_rebuilt_buckets = True
         if self.will_sync_module_buffers():
             root = self._find_common_rank(dist.get_rank(self.process_group), True) if self._join_config.enable else 0
             self._sync_module_buffers(root)
