@@ -37,7 +37,7 @@ from ._dispatch.keys import (
 )
 from ._dispatch.op import plain_name
 from ._dispatch.schema import parse
-from ._dispatch.state import LOCAL, STATE, is_grad_enabled, modes
+from ._dispatch.state import is_grad_enabled, modes, transformed
 from ._dtype import FIRST_STORED
 from ._dtype import dtype as DType
 from ._dtype_names import cpp_name
@@ -259,7 +259,7 @@ class Tensor(TensorBase, metaclass=_native.TensorMeta):
             )
         if requires_grad and not mine.is_inexact:
             raise RuntimeError("only Tensors of floating point dtype can require gradients")
-        if requires_grad and STATE.transforms and getattr(LOCAL, "transforms", None):
+        if requires_grad and transformed():
             raise RuntimeError(_NO_REQUIRES_GRAD)
         self.requires_grad = requires_grad
         return self
@@ -267,7 +267,7 @@ class Tensor(TensorBase, metaclass=_native.TensorMeta):
     def backward(
         self, gradient: Any = None, retain_graph: bool | None = None, create_graph: bool = False, inputs: Any = None
     ) -> None:
-        if STATE.transforms and getattr(LOCAL, "transforms", None):
+        if transformed():
             raise RuntimeError(_NO_BACKWARD)
         if inputs is None and isinstance(self, TensorBase) and (gradient is None or isinstance(gradient, TensorBase)):
             backward_one(

@@ -8,7 +8,7 @@ from __future__ import annotations
 from typing import Any
 
 from .._dispatch.keys import VIEW
-from .._dispatch.state import LOCAL
+from .._dispatch.state import transformed
 from .._tensor_base import TensorBase, differentiable, version
 from .forward import LEVELS, bar, check_tangent, hidden_levels, hide, laid_like, put, share_with, show_again, tangent_of
 from .function_node import FunctionNode, member
@@ -131,7 +131,7 @@ def _give(i: int, out: _Output, tangent: Any, args: tuple[Any, ...], given: list
         raise RuntimeError("Expected both tensor and its forward grad to be floating point or complex")
     if out.viewed is not None:
         source = given[next(k for k, a in enumerate(args) if a is out.viewed)]
-        if getattr(LOCAL, "transforms", None):
+        if transformed():
             # Inside `torch.func` the tangent is a value like any other.
             check_tangent(made, tangent, level)
             put(made, level, laid_like(tangent, made))

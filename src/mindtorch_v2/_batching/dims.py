@@ -11,7 +11,7 @@ from typing import Any
 from .._autograd.record import Formulas
 from .._core_operators import CORE
 from .._dispatch.op import Op
-from .level import Level, batch_of, inside, levels_of
+from .level import Level, batch_of, handed, levels_of
 from .steps import STEPS, WAYS, add_batch_dim, lift, remove_batch_dim
 
 __all__ = ["STEPS", "add_batch_dim", "lift", "remove_batch_dim", "summed", "unwrapped"]
@@ -50,4 +50,4 @@ def summed(g: Any, level: Level) -> Any:
 def unwrapped(t: Any) -> Any:
     """What a batched tensor wraps, for those who look inside."""
     top = batch_of(t)
-    return t if top is None else inside(t, top.level)
+    return t if top is None else handed(t, top.level)

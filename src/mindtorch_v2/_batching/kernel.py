@@ -7,17 +7,17 @@ hold all values of that level with their dimension in front, which may be batche
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any, final
+from typing import Any, Final, final
 
 from .._backends.common.kernels import check_result
 from .._core_operators import CORE
-from .._dispatch.keys import BACKENDS, BATCHED
+from .._dispatch.keys import AUTOGRAD, BACKENDS, BATCHED, INFERENCE
 from .._dispatch.op import RESOLVERS, Kernel, Op, PartsKernel, Spec, owned
 from .._dispatch.registry import ops
 from .._dispatch.state import modes, set_modes
 from .._mypyc import i64
 from .._ops.rules.pointwise import broadcast_shapes
-from .._tensor_base import TensorBase, requires_grad
+from .._tensor_base import TensorBase, counter, requires_grad
 from .level import Batch, Level, inside, is_many, level_of, levels_of, live, outside, share_all, some_many, spread, wrap
 from .loop import one_by_one
 from .steps import STEPS, lift
@@ -25,6 +25,8 @@ from .steps import STEPS, lift
 Rule = Callable[[Op, tuple[Any, ...], Level], Any]
 # By the operator's name: from the table, from `torch.library.register_vmap`, and what was worked out for others.
 RULES: dict[str, Rule] = {}
+# Modes that change nothing for a kernel below autograd: this one, and that nothing is recorded.
+QUIET: Final[i64] = BATCHED | (AUTOGRAD << 32)
 # Operators that draw.
 RANDOM: set[str] = set()
 
@@ -132,6 +134,13 @@ class Mapped(Kernel):
         if level is None:
             rest = keys & ~BATCHED
             return op.below(rest, args).run(op, args, rest)
+        if op.mutates:
+            # What is inside shares the count of writes once there is one.
+            for t in tensors_of(args):
+                if not t._keys & INFERENCE:
+                    counter(t)
+        if isinstance(rule, Together):
+            return rule.serve(op, args, level)
         return rule(op, args, level)
 
 
@@ -149,20 +158,55 @@ def mapped(op: Op) -> Kernel:
     return Mapped() if step is None else step
 
 
-def together(rule: Rule) -> Rule:
+class Together:
     """A rule for calls in which something is many; where all share one value the operator computes it once."""
 
-    def served(op: Op, args: tuple[Any, ...], level: Level) -> Any:
+    def __init__(self, rule: Rule | None) -> None:
+        self.rule: Final = rule
+
+    def __call__(self, op: Op, args: tuple[Any, ...], level: Level) -> Any:
+        return self.serve(op, args, level)
+
+    def serve(self, op: Op, args: tuple[Any, ...], level: Level) -> Any:
         before = modes()
         set_modes(before & ~BATCHED)
         try:
             if not some_many(args, level):
                 return share_all(op.call(each(args, lambda t: inside(t, level))), level)
-            return rule(op, args, level)
+            return self.apply(op, args, level)
         finally:
             set_modes(before)
 
-    return served
+    def apply(self, op: Op, args: tuple[Any, ...], level: Level) -> Any:
+        """The rule itself, with the mode hidden that would show the level what the rule calls."""
+        rule = self.rule
+        assert rule is not None
+        return rule(op, args, level)
+
+
+def together(rule: Rule) -> Rule:
+    return Together(rule)
+
+
+def below(op: Op, args: tuple[Any, ...]) -> Any:
+    """Call an operator on tensors that hold all values. A kernel that calls no operators does not need the mode hidden
+    that would show them to the level."""
+    keys: i64 = 0
+    for a in args:
+        if isinstance(a, TensorBase):
+            keys |= a._keys
+        elif isinstance(a, (tuple, list)):
+            keys |= BATCHED
+    before = modes()
+    if keys & ~BACKENDS == 0 and before & ~QUIET == 0:
+        kernel = op.table.get(int(keys))
+        if kernel is not None and not kernel.calls_ops:
+            return kernel.run(op, args, keys)
+    set_modes(before & ~BATCHED)
+    try:
+        return op.call(args)
+    finally:
+        set_modes(before)
 
 
 LOOP = together(one_by_one)

@@ -6,7 +6,7 @@ Invariant: a rule returns tensors of the level, with the shapes that the row's o
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any
+from typing import Any, final
 
 from .._dispatch.op import Op, Spec
 from .._dispatch.registry import get
@@ -14,8 +14,8 @@ from .._dtype import dtype
 from .._ops.rules.base import wrap_dim
 from .._sizes import numel_of
 from .._tensor_base import TensorBase
-from .kernel import Rule, each, tensors_of
-from .level import Level, in_front, inside, is_many, spread, wrap, wrap_all
+from .kernel import Rule, Together, below, each, tensors_of, together
+from .level import Level, in_front, inside, is_many, share_all, some_many, spread, wrap, wrap_all
 
 # Arguments that name dimensions of the first tensor.
 _DIMS = frozenset(("dim", "dims", "dim0", "dim1", "dim2", "axis", "dimension"))
@@ -55,12 +55,19 @@ def operands(op: Op, args: tuple[Any, ...], level: Level) -> tuple[Any, ...]:
     seen: dtype | None = None
     mixed = small = False
     for a in args:
-        for t in a if isinstance(a, (tuple, list)) else (a,):
-            if isinstance(t, TensorBase):
-                rank = max(rank, len(t._shape))
-                mixed = mixed or (seen is not None and seen is not t._dtype)
-                seen = t._dtype
-                small = small or (not t._shape and is_many(t, level))
+        if isinstance(a, TensorBase):
+            if len(a._shape) > rank:
+                rank = len(a._shape)
+            mixed = mixed or (seen is not None and seen is not a._dtype)
+            seen = a._dtype
+            small = small or (not a._shape and is_many(a, level))
+        elif isinstance(a, (tuple, list)):
+            for t in a:
+                if isinstance(t, TensorBase):
+                    rank = max(rank, len(t._shape))
+                    mixed = mixed or (seen is not None and seen is not t._dtype)
+                    seen = t._dtype
+                    small = small or (not t._shape and is_many(t, level))
     compute: dtype | None = None
     if mixed and small:
         # A tensor without dimensions counts less in promotion; inside it has one.
@@ -90,6 +97,19 @@ def operand(t: TensorBase, level: Level, rank: int, compute: dtype | None) -> An
 
 def pointwise(op: Op, args: tuple[Any, ...], level: Level) -> Any:
     return wrap_all(op.call(operands(op, args, level)), level)
+
+
+@final
+class Elementwise(Together):
+    """The same, for operators that are nothing else."""
+
+    def __init__(self) -> None:
+        super().__init__(None)
+
+    def serve(self, op: Op, args: tuple[Any, ...], level: Level) -> Any:
+        if not some_many(args, level):
+            return share_all(below(op, each(args, lambda t: inside(t, level))), level)
+        return wrap_all(below(op, operands(op, args, level)), level)
 
 
 def filled(op: Op, args: tuple[Any, ...], level: Level) -> Any:
@@ -180,11 +200,60 @@ def reduction(op: Op, args: tuple[Any, ...], level: Level) -> Any:
     rank = len(args[0]._shape)
     if rank > 0 and op.schema.args[place].is_list:
         given[0] = whole
-        given[place] = tuple(range(1, rank + 1))
+        given[place] = behind(rank)
     else:
         given[0] = reshaped(whole, (level.size, int(numel_of(args[0]._shape))))
         given[place] = (1,) if op.schema.args[place].is_list else 1
     return fitted(op.call(tuple(given)), specs, level)
+
+
+@final
+class Reduction(Together):
+    """The same for one operator. The usual call, of a tensor with elements over one dimension or all, has no more to be
+    refused for one of the many than for all of them."""
+
+    def __init__(self) -> None:
+        super().__init__(reduction)
+        self.place: int = -1
+        self.is_list: bool = False
+
+    def serve(self, op: Op, args: tuple[Any, ...], level: Level) -> Any:
+        if self.place < 0:
+            self.place = op.schema.index("dim")
+            self.is_list = op.schema.args[self.place].is_list
+        x, place = args[0], self.place
+        if not isinstance(x, TensorBase) or not is_many(x, level) or not x._shape or 0 in x._shape:
+            return Together.serve(self, op, args, level)
+        rank = len(x._shape)
+        dim = args[place]
+        if self.is_list:
+            if dim is None or (isinstance(dim, tuple) and not dim):
+                dims = behind(rank)
+            elif isinstance(dim, tuple) and len(dim) == 1:
+                dims = (wrap_dim(dim[0], rank) + 1,)
+            else:
+                return Together.serve(self, op, args, level)
+            given = (inside(x, level),) + args[1:place] + (dims,) + args[place + 1 :]
+        elif isinstance(dim, int):
+            given = (inside(x, level),) + args[1:place] + (wrap_dim(dim, rank) + 1,) + args[place + 1 :]
+        else:
+            return Together.serve(self, op, args, level)
+        return wrap_all(below(op, given), level)
+
+
+# The dimensions behind that of the many, by how many there are.
+_BEHIND: list[tuple[int, ...]] = [tuple(range(1, rank + 1)) for rank in range(8)]
+
+
+def behind(rank: int) -> tuple[int, ...]:
+    return _BEHIND[rank] if rank < 8 else tuple(range(1, rank + 1))
+
+
+def served(rule: Rule) -> Rule:
+    """A rule as it is called; the kinds that most calls are of have a class of their own."""
+    if rule is pointwise:
+        return Elementwise()
+    return Reduction() if rule is reduction else together(rule)
 
 
 def whole(name: str) -> Rule:

@@ -12,7 +12,7 @@ from typing import Any, Final, final
 from .. import _native
 from .._core_operators import HOOKS
 from .._dispatch.keys import BACKENDS, BATCHED, INFERENCE, LAZY, NESTED
-from .._dispatch.state import LOCAL, STATE, modes, set_modes
+from .._dispatch.state import STATE, modes, running, set_modes
 from .._strides import contiguous_strides
 from .._tensor_base import TensorBase, counter
 
@@ -33,6 +33,8 @@ class Level:
         # What PyTorch calls the level: how many transforms there were when it began, itself included.
         self.depth: Final = depth
         self.size: Final = size
+        # What the shape of all begins with.
+        self.front: Final = (size,)
         self.randomness: Final = randomness
 
 
@@ -42,6 +44,8 @@ class Batch:
 
     shared: one value serves all. The tensor lives at the level, so that each of the many may have a gradient of its
     own.
+    known: what `inside` made last, and the shape and strides of the tensor that it was made for. Nobody but rules sees
+    it, so that its geometry stays as it is.
     """
 
     ptr: Final = 0
@@ -53,6 +57,9 @@ class Batch:
         self.shared: Final = shared
         # Key bits of the tensor that is inside.
         self.keys: Final = keys
+        self.known: TensorBase | None = None
+        self.shape: tuple[int, ...] = ()
+        self.stride: tuple[int, ...] = ()
 
     @property
     def nbytes(self) -> int:
@@ -74,49 +81,44 @@ COUNT: Final = Count()
 
 def live() -> list[Level]:
     """The levels this thread is inside of, the innermost last."""
-    found: list[Level] | None = getattr(LOCAL, "levels", None)
-    if found is None:
-        found = []
-        LOCAL.levels = found
+    found: list[Level] = running().levels
     return found
 
 
 def transforms() -> list[str]:
     """The transforms of `torch.func` that this thread is inside of."""
-    found: list[str] | None = getattr(LOCAL, "transforms", None)
-    if found is None:
-        found = []
-        LOCAL.transforms = found
-    return found
+    return running().transforms
 
 
-def begin(name: str) -> int:
-    """A transform begins; how many this thread is inside of then."""
-    stack = transforms()
-    stack.append(name)
+def begin(name: str) -> None:
+    """A transform begins."""
+    running().transforms.append(name)
     STATE.transforms += 1
-    return len(stack)
 
 
 def end() -> None:
-    transforms().pop()
+    running().transforms.pop()
     STATE.transforms -= 1
 
 
 def enter(size: int, randomness: str) -> Level:
     """Begin a level; the mode shows calls without batched arguments to it, because some are random."""
+    here = running()
+    here.transforms.append("vmap")
+    STATE.transforms += 1
     COUNT.last += 1
-    level = Level(COUNT.last, begin("vmap"), size, randomness)
-    live().append(level)
+    level = Level(COUNT.last, len(here.transforms), size, randomness)
+    here.levels.append(level)
     set_modes(modes() | BATCHED)
     return level
 
 
 def leave() -> Level:
-    stack = live()
-    level = stack.pop()
-    end()
-    if not stack:
+    here = running()
+    level: Level = here.levels.pop()
+    here.transforms.pop()
+    STATE.transforms -= 1
+    if not here.levels:
         set_modes(modes() & ~BATCHED)
     return level
 
@@ -127,10 +129,10 @@ class untransformed:
 
     def __enter__(self) -> None:
         self.before = transforms()
-        LOCAL.transforms = []
+        running().transforms = []
 
     def __exit__(self, *exc: object) -> None:
-        LOCAL.transforms = self.before
+        running().transforms = self.before
 
 
 class outside:
@@ -233,22 +235,49 @@ def _plain(src: TensorBase, storage: Any, shape: tuple[int, ...], stride: tuple[
     t._dtype = src._dtype
     t._device = src._device
     t._keys = keys
-    if not src._keys & INFERENCE:
-        t._vc = counter(src)
+    t._vc = src._vc
     return t
+
+
+def _counted(t: TensorBase) -> None:
+    """From now on tensors over the memory of this one share its count of writes."""
+    if not t._keys & INFERENCE:
+        counter(t)
 
 
 def inside(t: TensorBase, level: Level) -> TensorBase:
     """All values of a tensor of this level with their dimension in front; any other tensor as it is, and so one whose
-    value all share."""
+    value all share. Rules read it; before one writes to it, the tensor itself must count its writes."""
     s = t._storage
     if not isinstance(s, Batch) or s.level is not level:
         return t
     keys = s.keys | (t._keys & _KEPT)
+    known = s.known
+    if (
+        known is not None
+        and s.shape is t._shape
+        and s.stride is t._stride
+        and known._offset == t._offset
+        and known._dtype is t._dtype
+        and known._keys == keys
+    ):
+        known._vc = t._vc
+        return known
     if s.shared:
-        return _plain(t, s.inner, t._shape, t._stride, keys)
-    step = s.step // t._dtype.itemsize
-    return _plain(t, s.inner, (level.size, *t._shape), (step, *t._stride), keys)
+        made = _plain(t, s.inner, t._shape, t._stride, keys)
+    else:
+        made = _plain(t, s.inner, level.front + t._shape, (s.step // t._dtype.itemsize,) + t._stride, keys)
+    s.known, s.shape, s.stride = made, t._shape, t._stride
+    return made
+
+
+def handed(t: TensorBase, level: Level) -> TensorBase:
+    """The same for somebody who may do anything with it."""
+    if not is_at(t, level):
+        return t
+    _counted(t)
+    found = inside(t, level)
+    return _plain(found, found._storage, found._shape, found._stride, found._keys)
 
 
 def spread(t: TensorBase, level: Level) -> TensorBase:
@@ -256,21 +285,35 @@ def spread(t: TensorBase, level: Level) -> TensorBase:
     found = inside(t, level)
     if is_many(t, level):
         return found
-    return _plain(found, found._storage, (level.size, *found._shape), (0, *found._stride), found._keys & _OWN)
+    return _plain(found, found._storage, level.front + found._shape, (0,) + found._stride, found._keys & _OWN)
 
 
-def wrap(t: TensorBase, level: Level, dim: int = 0) -> TensorBase:
-    """A tensor of the level over a value whose dimension `dim` runs over the many."""
+def over(t: TensorBase, level: Level, dim: int) -> TensorBase:
+    """A tensor of the level over somebody's tensor, whose dimension `dim` runs over the many."""
     d = dim + len(t._shape) if dim < 0 else dim
     keys = t._keys & _OWN
     batch = Batch(t._storage, level, t._stride[d] * t._dtype.itemsize, False, keys & ~_OUTER)
+    _counted(t)
+    if d == 0:
+        return _plain(t, batch, t._shape[1:], t._stride[1:], keys | int(BATCHED))
     return _plain(t, batch, t._shape[:d] + t._shape[d + 1 :], t._stride[:d] + t._stride[d + 1 :], keys | int(BATCHED))
+
+
+def wrap(t: TensorBase, level: Level) -> TensorBase:
+    """A tensor of the level over what a rule computed, whose first dimension runs over the many."""
+    keys = t._keys & _OWN
+    batch = Batch(t._storage, level, t._stride[0] * t._dtype.itemsize, False, keys & ~_OUTER)
+    shape, stride = t._shape[1:], t._stride[1:]
+    if t._keys == keys:
+        batch.known, batch.shape, batch.stride = t, shape, stride
+    return _plain(t, batch, shape, stride, keys | int(BATCHED))
 
 
 def share(t: TensorBase, level: Level) -> TensorBase:
     """A tensor of the level whose value is the same for all."""
     keys = t._keys & _OWN
     batch = Batch(t._storage, level, 0, True, keys & ~_OUTER)
+    _counted(t)
     return _plain(t, batch, t._shape, t._stride, keys | int(BATCHED))
 
 
@@ -296,6 +339,7 @@ def in_front(t: TensorBase, size: int, rank: int) -> TensorBase:
     lack = rank + 1 - len(t._shape)
     if lack <= 0:
         return t
-    shape = (size, *((1,) * lack), *t._shape[1:])
-    stride = (t._stride[0], *contiguous_strides((1,) * lack), *t._stride[1:])
+    ones = (1,) * lack
+    shape = (size,) + ones + t._shape[1:]
+    stride = t._stride[:1] + contiguous_strides(ones) + t._stride[1:]
     return _plain(t, t._storage, shape, stride, t._keys & _OWN)

@@ -11,7 +11,7 @@ from .._dispatch.keys import BACKENDS, INFERENCE, TORCH_DISPATCH
 from .._dispatch.op import Kernel, Op
 from .._mypyc import i64
 from .._tensor_base import TensorBase, alias, track
-from .level import Batch, Level, inside, levels_of, share, spread, wrap
+from .level import Batch, Level, inside, levels_of, over, share, spread
 
 _ADD: Final = 0
 _REMOVE: Final = 1
@@ -36,8 +36,8 @@ def added(t: TensorBase, dim: int, level: Level) -> TensorBase:
     if isinstance(s, Batch) and s.level.number > level.number:
         if s.shared:
             return share(added(inside(t, s.level), d, level), s.level)
-        return wrap(added(inside(t, s.level), d + 1, level), s.level, 0)
-    return wrap(t, level, d)
+        return over(added(inside(t, s.level), d + 1, level), s.level, 0)
+    return over(t, level, d)
 
 
 def removed(t: TensorBase, dim: int, level: Level) -> TensorBase:
@@ -45,7 +45,7 @@ def removed(t: TensorBase, dim: int, level: Level) -> TensorBase:
     if isinstance(s, Batch) and s.level.number > level.number:
         if s.shared:
             return share(removed(inside(t, s.level), dim, level), s.level)
-        return wrap(removed(inside(t, s.level), dim + 1, level), s.level, 0)
+        return over(removed(inside(t, s.level), dim + 1, level), s.level, 0)
     many = spread(t, level)
     if dim == 0:
         return alias(many, many._shape, many._stride, many._offset)
@@ -62,7 +62,7 @@ def lifted(t: TensorBase, level: Level) -> TensorBase:
     s = t._storage
     if isinstance(s, Batch) and s.level.number > level.number:
         found = lifted(inside(t, s.level), level)
-        return share(found, s.level) if s.shared else wrap(found, s.level, 0)
+        return share(found, s.level) if s.shared else over(found, s.level, 0)
     return share(t, level)
 
 

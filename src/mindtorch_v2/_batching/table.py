@@ -28,6 +28,7 @@ from .kinds import (
     reduction,
     repeated,
     rolled,
+    served,
     sized,
     strided_map,
     trailing,
@@ -137,7 +138,7 @@ _DECOMPOSED: dict[str, Any] = {
 _WRITTEN = frozenset("select_scatter slice_scatter diagonal_scatter as_strided_scatter put index_reduce".split())
 
 _NAMED: dict[str, Rule] = {
-    **{name: together(rule) for rule, names in _TABLE.values() for name in names.split()},
+    **{name: served(rule) for rule, names in _TABLE.values() for name in names.split()},
     **{name: together(rule) for name, rule in indexing.SELECTS.items()},
     **dict.fromkeys(("fill", "masked_fill"), together(filled)),
     **{name: made_of(fn) for name, fn in _DECOMPOSED.items()},
@@ -172,7 +173,7 @@ def kind_of(op: Op) -> Rule | None:
         return drawn
     found = _NAMED.get(op.name)
     if found is None and op.functional is None and _elementwise(op):
-        return together(pointwise)
+        return served(pointwise)
     if op.name in _WRITTEN:
         return together(all_many(op.row.fallback.fn))
     return found

@@ -14,7 +14,7 @@ from .._tensor_base import TensorBase, requires_grad
 from ..utils._pytree import TreeSpec, tree_flatten, tree_unflatten
 from .dims import add_batch_dim, remove_batch_dim
 from .kernel import lifted, tensors_of
-from .level import Level, highest, inside, is_at, is_many, levels_of, transforms
+from .level import Level, handed, highest, is_at, is_many, levels_of, transforms
 from .whole import WHOLE, whole
 
 _MORE = " For more details, please see https://pytorch.org/docs/main/notes/extending.func.html"
@@ -37,7 +37,7 @@ def _outside(value: Any, level: Level) -> Any:
         return value
     if _mapped(value, level):
         return remove_batch_dim(value, 0, level)
-    return inside(value, level) if is_at(value, level) else value
+    return handed(value, level)
 
 
 def spread_over(tree: Any, spec: TreeSpec) -> list[Any] | None:

@@ -55,6 +55,28 @@ STATE: Final = State()
 LOCAL: Final[Any] = _thread._local()
 
 
+@final
+class Running:
+    """What one thread is inside of: levels of `vmap`, the innermost last, and names of transforms of `torch.func`."""
+
+    def __init__(self) -> None:
+        self.levels: Final[list[Any]] = []
+        self.transforms: list[str] = []
+
+
+def running() -> Running:
+    found: Running | None = getattr(LOCAL, "running", None)
+    if found is None:
+        found = Running()
+        LOCAL.running = found
+    return found
+
+
+def transformed() -> bool:
+    """Whether this thread is inside of a transform."""
+    return STATE.transforms != 0 and len(running().transforms) != 0
+
+
 def device_stack() -> list[device]:
     """The devices of the `with torch.device(...)` blocks this thread is in."""
     stack: list[device] | None = getattr(LOCAL, "devices", None)

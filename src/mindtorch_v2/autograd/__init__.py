@@ -29,7 +29,7 @@ from .._autograd.node import Node, meta
 from .._autograd.record import zeros_at
 from .._autograd.tensor_hooks import retain_grad
 from .._dispatch.keys import PYTHON, TORCH_DISPATCH
-from .._dispatch.state import LOCAL, STATE
+from .._dispatch.state import STATE, transformed
 from .._overrides import handle_torch_function, has_torch_function, is_tensor_like
 from .._size import Size
 from .._tensor_base import TensorBase, requires_grad
@@ -135,7 +135,7 @@ def backward(
     inputs: Any = None,
 ) -> None:
     """Add the gradients of `tensors` to `.grad` of the leaves behind them, or only of `inputs`."""
-    if STATE.transforms and getattr(LOCAL, "transforms", None):
+    if transformed():
         raise RuntimeError(
             "backward() called inside a functorch transform. This is not supported, please use functorch.grad or "
             "functorch.vjp instead or call backward() outside of functorch transforms."

@@ -13,7 +13,7 @@ import mindtorch_v2 as torch
 
 from .._batching.dims import add_batch_dim, remove_batch_dim
 from .._batching.kernel import serve
-from .._batching.level import Level, enter, inside, is_at, is_many, is_mapped_nested, leave
+from .._batching.level import Level, enter, handed, is_many, is_mapped_nested, leave
 from .._batching.steps import WAYS
 from .._batching.users import spread_over
 from .._batching.usual import common_size, map_tensors
@@ -94,7 +94,7 @@ def _out(value: Any, out_dim: int | None, level: Level, name: str) -> Any:
     if out_dim is None:
         if isinstance(value, torch.Tensor) and (is_many(value, level) or is_mapped_nested(value)):
             raise ValueError(f"vmap({name}, ...): `{name}` can not return a BatchedTensor when out_dim is None")
-        return inside(value, level) if isinstance(value, torch.Tensor) and is_at(value, level) else value
+        return handed(value, level) if isinstance(value, torch.Tensor) else value
     if not isinstance(value, torch.Tensor):
         raise ValueError(
             f"vmap({name}, ...): `{name}` must only return Tensors, got type {type(value)}. Did you mean to set "
