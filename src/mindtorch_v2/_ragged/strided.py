@@ -121,7 +121,7 @@ def _copied(op: Op, self: Any, *rest: Any) -> Any:
     return wrap(op.call((values_of(self), *given)), structure_of(self))
 
 
-@serves(STRIDED, "zeros_like", "ones_like", "empty_like", "full_like", "rand_like", "randn_like", "randint_like")
+@serves(STRIDED, "zeros_like", "ones_like", "empty_like", "randn_like")
 def _like(op: Op, self: Any, *rest: Any) -> Any:
     structure = structure_of(self)
     if rest[-1] not in (None, torch.contiguous_format, torch.preserve_format):
@@ -134,7 +134,7 @@ def _like(op: Op, self: Any, *rest: Any) -> Any:
     return wrap(op.call((parts(self).values, *given)), structure)
 
 
-@serves(STRIDED, "dropout", "native_dropout", "bernoulli", "alpha_dropout")
+@serves(STRIDED, "dropout", "native_dropout", "alpha_dropout")
 def _on_buffer(op: Op, self: Any, *rest: Any) -> Any:
     found = op.call((values_of(self), *rest))
     many = isinstance(found, (tuple, list))
@@ -159,6 +159,8 @@ def _copy(op: Op, self: Any, src: Any, non_blocking: bool) -> Any:
 @serves(STRIDED, "linear", "embedding", "layer_norm", "rms_norm")
 def _each(op: Op, *args: Any) -> Any:
     at = next(i for i, a in enumerate(args) if is_nested(a))
+    if op.name == "embedding" and at == 0:
+        raise RuntimeError("get_nested_tensor_impl requires a NestedTensor.")
     if op.name == "linear":
         if args[0].dim() != 3 or args[1].dim() != 2:
             raise RuntimeError(
@@ -175,7 +177,7 @@ def _each(op: Op, *args: Any) -> Any:
     return listed([op.call((*args[:at], t, *args[at + 1 :])) for t in many], args[at])
 
 
-@serves(STRIDED, "_softmax", "_log_softmax")
+@serves(STRIDED, "_softmax")
 def _along(op: Op, self: Any, dim: int, *rest: Any) -> Any:
     if not structure_of(self).sizes:
         return self.clone()
@@ -200,15 +202,6 @@ def _sum(op: Op, self: Any, dim: Any, keepdim: bool, dtype: Any) -> Any:
     if dtype is not None:
         raise RuntimeError("NestedTensor does not support dtype argument for now.")
     return strided_from_list([op.call((t, (d - 1,), True, None)) for t in components(self) for d in dims])
-
-
-@serves(STRIDED, "all", "any")
-def _truth(op: Op, self: Any, dim: Any, keepdim: bool) -> Any:
-    if dim is not None:
-        raise NotImplementedError(
-            f"aten.{op.name}: no kernel over dimensions of nested tensors of layout torch.strided"
-        )
-    return op.call((torch.cat([t.reshape(-1) for t in components(self)]), None, False))
 
 
 @serves(STRIDED, "matmul", "bmm")

@@ -42,7 +42,22 @@ _COMPOSITES = frozenset(
     "special_i0 special_polygamma special_multigammaln special_ndtr var std norm softmax log_softmax square_ relu6_ "
     "prelu threshold alpha_dropout feature_dropout xlogy special_gammainc special_gammaincc resolve_conj resolve_neg "
     "type_as float double half bfloat16 int long masked_fill_ rsub clamp_max clamp_min nan_to_num_ fmax fmin "
-    "logical_or contiguous view_as reshape_as swapaxes swapdims arctan2_ dropout_".split()
+    "logical_or contiguous view_as reshape_as swapaxes swapdims arctan2_ dropout_ positive conj_physical hstack vstack "
+    "dstack column_stack dsplit.int dsplit.array".split()
+)
+# Elementwise operators that PyTorch has for the strided layout, by its names.
+_STRIDED_ELEMENTS = frozenset(
+    "abs abs_ add.Tensor add_.Tensor add.Scalar add_.Scalar copy_ cos div.Tensor div.Scalar eq.Scalar eq.Tensor "
+    "fill_.Scalar fill_.Tensor ge.Scalar gelu gelu_ gelu_backward gt.Scalar isinf isnan isneginf isposinf logical_not "
+    "logical_not_ masked_fill.Scalar mul.Scalar mul.Tensor mul_.Scalar mul_.Tensor native_dropout_backward neg neg_ "
+    "normal_ relu relu_ sgn sgn_ silu silu_ silu_backward sin sqrt sub.Tensor sub.Scalar tanh tanh_ "
+    "threshold_backward where.self zero_ alias conj _conj real imag resolve_conj resolve_neg dropout_".split()
+)
+# Operators that ask for the sizes of such a tensor before anything else.
+_SIZED = frozenset(
+    "adaptive_avg_pool1d adaptive_max_pool1d avg_pool1d batch_norm combinations cosine_embedding_loss "
+    "cosine_similarity cross cross_entropy_loss dsplit.int expand_as flatten.using_ints group_norm hsplit.int kron "
+    "nanquantile.scalar nll_loss_nd one_hot quantile.scalar sum_to_size take_along_dim vsplit.int".split()
 )
 # Operators that PyTorch does not have for the jagged layout.
 _REFUSED = frozenset(
@@ -93,11 +108,16 @@ def shown(op: Op, args: tuple[Any, ...]) -> str:
     return str(overload_for(op, args)).removeprefix("aten.")
 
 
-def refused(op: Op, args: tuple[Any, ...]) -> NotImplementedError:
+def refused(op: Op, args: tuple[Any, ...]) -> Exception:
     """The error for an operator that has no kernel for the layouts of its arguments."""
     name = shown(op, args)
     if parts(first_nested(args)).layout is jagged:
         return NotImplementedError(f"aten.{name}: no kernel for nested tensors of layout torch.jagged")
+    if name.removesuffix(".default") in _SIZED:
+        return RuntimeError(
+            "Internal error: NestedTensorImpl doesn't support sizes. Please file an issue. "
+            f"'{name.removesuffix('.default')}' has no kernel for nested tensors of layout torch.strided."
+        )
     where = {"cpu": "CPU", "meta": "Meta", "npu": "PrivateUse1"}.get(first_nested(args).device.type, "")
     return NotImplementedError(
         f"Could not run 'aten::{name.removesuffix('.default')}' with arguments from the 'NestedTensor{where}' backend. "
@@ -127,6 +147,8 @@ def serve(op: Op, args: tuple[Any, ...], keys: int) -> Any:
     fn = table.get(op.name)
     if fn is not None:
         return _with_base(op, fn(op, *args), args[0])
+    if table is STRIDED and _lacks(op, args):
+        raise refused(op, args)
     if op.mutates and not op.is_out:
         return _write(op, args, table, pointwise)
     if jagged in layouts and (op.name in _REFUSED or (op.name == "rsub" and isinstance(args[1], TensorBase))):
@@ -136,6 +158,14 @@ def serve(op: Op, args: tuple[Any, ...], keys: int) -> Any:
     if op.composite is not None and op.name in _COMPOSITES:
         return op.composite.run(op, args, keys)
     raise refused(op, args)
+
+
+def _lacks(op: Op, args: tuple[Any, ...]) -> bool:
+    """Whether an elementwise operator is not there for the strided layout."""
+    func = op.functional if op.mutates and not op.is_out else op
+    if op.name not in _FILLS and (func is None or not elementwise(func)):
+        return False
+    return shown(op, args).removesuffix(".default") not in _STRIDED_ELEMENTS
 
 
 # The ways into a level of `vmap` and out of it.

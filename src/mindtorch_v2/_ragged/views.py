@@ -201,6 +201,17 @@ def _unflatten(op: Op, self: Any, dim: int, sizes: Any) -> Any:
 
 
 # -- joining ------------------------------------------------------------------------------------------------------
+def _raggedly_alike(t: Any, first: Any, by_value: bool) -> bool:
+    """Whether the parts of two nested tensors have the same lengths: by the size that stands for them, or by value."""
+    mine, own = structure_of(t), structure_of(first)
+    if t._shape[mine.ragged] == first._shape[own.ragged]:
+        return True
+    if not by_value or mine.ragged != own.ragged or t._shape[0] != first._shape[0]:
+        return False
+    at = own.ragged - 1
+    return [c.shape[at] for c in t.unbind()] == [c.shape[at] for c in first.unbind()]
+
+
 @serves(JAGGED, "cat", "stack")
 def _join(op: Op, tensors: Any, dim: int) -> Any:
     first, name = first_nested((tensors,)), op.title()
@@ -208,7 +219,7 @@ def _join(op: Op, tensors: Any, dim: int) -> Any:
     if name == "stack" and not all(is_nested(t) for t in tensors):
         raise RuntimeError("stack(): expected all tensors to be nested or all to be dense")
     many = [t if is_nested(t) else t.expand_as(first) for t in tensors]
-    if any(t._shape[structure.ragged] != first._shape[structure.ragged] for t in many):
+    if not all(_raggedly_alike(t, first, name == "cat") for t in many):
         raise RuntimeError(f"{name}(): expected all nested tensors to have matching ragged shapes outside of the "
                            "concatenated dim" if name == "cat" else
                            "stack(): expected all nested tensors to have matching nested ints outside of the "

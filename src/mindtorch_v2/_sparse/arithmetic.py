@@ -364,6 +364,9 @@ def div_mode(self: Any, other: Any, rounding_mode: Any) -> Any:
 
 @serves("floor_divide")
 def floor_divide(self: Any, other: Any) -> Any:
+    sparse = [t for t in (self, other) if is_sparse(t)]
+    if not all(is_coo(t) for t in sparse):
+        raise refused("floor_divide", sparse)
     return _quotient("floor_divide", self, other, None)
 
 

@@ -11,6 +11,7 @@ import mindtorch_v2 as torch
 
 from .._dtype_names import type_string
 from .._layout import contiguous_format, preserve_format, sparse_coo, strided
+from .._ops.rules.base import wrap_dim
 from .parts import (
     BLOCKS,
     COMPRESSED,
@@ -257,7 +258,8 @@ def reshape(self: Any, shape: Any) -> Any:
 
 @serves("flatten", above=True)
 def flatten(self: Any, start_dim: int, end_dim: int) -> Any:
-    if self.dim() == 1:
+    rank = self.dim()
+    if rank > 0 and wrap_dim(start_dim, rank) == wrap_dim(end_dim, rank):
         return self
     return reshape(self, (-1,))
 

@@ -158,6 +158,17 @@ def select(self: Any, dim: int, index: int) -> Any:
     return coo(indices, values, size)
 
 
+def _blocks_allow(t: Any, d: int) -> bool:
+    """Whether the numbers of a row or column lie in the blocks so that PyTorch can see them as one vector."""
+    layout = layout_of(t)
+    if layout not in (sparse_bsr, sparse_bsc) or parts(t).values._shape[0] <= 1:
+        return True
+    rows, columns = parts(t).values._shape[1:3]
+    if layout is sparse_bsc:
+        return d == 1 or columns == 1
+    return rows == 1 or (d == 0 and columns == 1)
+
+
 def _select_compressed(t: Any, d: int, at: int) -> Any:
     p, batch = parts(t), batch_dim(t)
     size = [n for e, n in enumerate(t._shape) if e != d]
@@ -168,7 +179,7 @@ def _select_compressed(t: Any, d: int, at: int) -> Any:
             raise RuntimeError(
                 "select(): selecting sparse dimensions is not supported for batched sparse compressed tensors."
             )
-        if layout_of(t) in (sparse_bsr, sparse_bsc):
+        if not _blocks_allow(t, d):
             raise RuntimeError("select(): no view exists for the given input, consider using torch.select_copy.")
         made = select(to_coo(t), d, at)
         return with_values(made, parts(made).values, True) if is_sparse(made) else made

@@ -26,13 +26,15 @@ _ITERATED = frozenset(
     special_chebyshev_polynomial_w special_hermite_polynomial_h special_hermite_polynomial_he
     special_laguerre_polynomial_l special_legendre_polynomial_p special_shifted_chebyshev_polynomial_t
     special_shifted_chebyshev_polynomial_u special_shifted_chebyshev_polynomial_v
-    special_shifted_chebyshev_polynomial_w""".split()
+    special_shifted_chebyshev_polynomial_w acos acosh bitwise_not celu cos cosh digamma elu erfc exp exp2 hardsigmoid
+    isfinite lgamma log log10 log2 logaddexp mish mse_loss pow.Tensor_Scalar round.decimals rsqrt sigmoid silu sinc
+    smooth_l1_loss softplus""".split()
 )
 _STRIDED = frozenset(
     """split.Tensor unsafe_split.Tensor diagonal_copy diagonal unsqueeze slice.Tensor glu narrow_copy view_copy
     split_with_sizes split_with_sizes_copy index_copy_ index.Tensor scatter_.src scatter_.value scatter_.reduce
     scatter_.value_reduce scatter_add_ scatter_reduce_.two sort squeeze squeeze.dim squeeze.dims squeeze_copy
-    squeeze_copy.dim squeeze_copy.dims unsqueeze_copy kron""".split()
+    squeeze_copy.dim squeeze_copy.dims unsqueeze_copy kron unfold""".split()
 )
 _MADE_LIKE_ROWS = frozenset("constant_pad_nd diag_embed _pad_circular _chunk_cat".split())
 _MADE_LIKE = frozenset(
@@ -41,21 +43,31 @@ _MADE_LIKE = frozenset(
     reflection_pad1d replication_pad1d replication_pad2d upsample_nearest1d _upsample_nearest_exact1d
     upsample_linear1d upsample_bilinear2d upsample_bicubic2d upsample_trilinear3d avg_pool2d fractional_max_pool2d
     fractional_max_pool3d max_pool2d_with_indices topk gather index_copy scatter.src scatter.value scatter.reduce
-    scatter.value_reduce scatter_add scatter_reduce.two renorm tril triu linalg_vector_norm linalg_lu""".split()
+    scatter.value_reduce scatter_add scatter_reduce.two renorm tril triu linalg_vector_norm linalg_lu
+    _upsample_nearest_exact2d upsample_nearest2d index_add index_reduce""".split()
 )
 _MADE_SMALL = frozenset(
     """complex kthvalue ldexp.Tensor ldexp_ logical_and logical_or logical_xor mvlgamma polar logical_not logsumexp
-    linalg_slogdet nll_loss_forward linalg_det linalg_lstsq""".split()
+    linalg_slogdet nll_loss_forward linalg_det linalg_lstsq linalg_pinv.atol_rtol_tensor native_batch_norm
+    soft_margin_loss""".split()
 )
-_MADE_LIKE_TWICE = frozenset("cummax cummin".split())
-_CONTIGUOUS = frozenset("native_layer_norm convolution _layer_norm_output cat pixel_shuffle pixel_unshuffle".split())
-_EXPANDED = frozenset("expand expand_copy".split())
-_COPIED = frozenset("masked_fill.Scalar masked_fill.Tensor unbind_copy.int transpose_copy.int t_copy".split())
+_MADE_LIKE_TWICE = frozenset("cummax cummin aminmax".split())
+_CONTIGUOUS = frozenset(
+    "native_layer_norm convolution _layer_norm_output cat pixel_shuffle pixel_unshuffle native_group_norm "
+    "_reshape_alias".split()
+)
+_EXPANDED = frozenset("expand expand_copy repeat".split())
+_COPIED = frozenset(
+    "masked_fill.Scalar masked_fill.Tensor masked_scatter unbind_copy.int transpose_copy.int t_copy".split()
+)
 _CLONED = frozenset("index_put put index_fill.int_Scalar index_fill.int_Tensor".split())
-_PLACED = frozenset("as_strided_scatter select_scatter slice_scatter".split())
+_PLACED = frozenset("as_strided_scatter select_scatter slice_scatter diagonal_scatter".split())
 _COO_COPIED = frozenset(
-    "masked_fill.Scalar masked_fill.Tensor native_layer_norm convolution _layer_norm_output".split()
+    "masked_fill.Scalar masked_fill.Tensor masked_scatter native_layer_norm native_group_norm convolution "
+    "_layer_norm_output _embedding_bag embedding_renorm_".split()
 )
+_COO_RESHAPED = frozenset("addr matmul".split())
+_COO_MADE_LIKE = frozenset("bernoulli binary_cross_entropy_with_logits".split())
 
 
 def backend_name(t: Any) -> str:
@@ -98,10 +110,14 @@ def _words(name: str, t: TensorBase, first: bool) -> str | None:
     shown = f"Sparse {named.removeprefix('Sparse').upper()} tensors do not have"
     if name in _CONTIGUOUS:
         return f"{shown} is_contiguous"
+    if name == "binary_cross_entropy_with_logits":
+        return "unsupported memory format Preserve"
+    if name == "norm.Scalar":
+        return f"resize_reduction: support for output with {named} layout is not implemented"
     if name in _PLACED:
         return "copy_sparse_compressed_ expected sparse compressed tensor layout but got Strided"
     if not first:
-        return None
+        return f"expand is unsupported for {named} tensors" if name == "masked_scatter" else None
     if name in _STRIDED or (name in _MADE_LIKE_ROWS and not blocks):
         return f"{shown} strides"
     if blocks and (name in _MADE_LIKE or name in _MADE_LIKE_ROWS):
@@ -118,12 +134,16 @@ def _words(name: str, t: TensorBase, first: bool) -> str | None:
 def _coo_words(name: str, first: bool) -> str | None:
     if name in _COO_COPIED:
         return "unsupported memory format option Contiguous"
+    if name in _COO_RESHAPED:
+        return "reshape is not implemented for sparse tensors"
+    if name in _COO_MADE_LIKE:
+        return "memory format option is only supported by strided tensors"
     if not first:
         return None
     if name in _CLONED:
         return "unsupported memory format option Preserve"
-    if _functional(name) in ("addr", "linear", "embedding"):
+    if _functional(name) in ("addr", "linear", "embedding", "_reshape_alias"):
         return "reshape is not implemented for sparse tensors"
-    if _functional(name) == "ldexp.Tensor":
+    if _functional(name) in ("ldexp.Tensor", "linalg_pinv.atol_rtol_tensor"):
         return "full(...) is not implemented for sparse layout"
     return "expand is unsupported for Sparse tensors" if name in ("repeat", "expand") else None

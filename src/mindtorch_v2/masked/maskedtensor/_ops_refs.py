@@ -182,7 +182,7 @@ def _local_scalar_dense(func: Any, self: Any) -> Any:
     return _get_data(self).item()
 
 
-@operator("detach", "clone")
+@operator("alias", "detach", "clone", "isfinite")
 def _of_data(func: Any, self: Any, **kwargs: Any) -> Any:
     return MaskedTensor(func(_get_data(self)), _maybe_get_mask(self))
 
