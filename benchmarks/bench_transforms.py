@@ -87,6 +87,17 @@ def _mapped(fn: Callable[[Any, Any], Any]) -> Callable[[Any], Call]:
     return make
 
 
+def _called(wrap: Callable[[Any], Callable[[Any], Any]]) -> Callable[[Any], Call]:
+    """A transform of a function of a small tensor."""
+
+    def make(t: Any) -> Call:
+        x = _numbers(t, 4, 3)
+        fn = wrap(t)
+        return lambda: fn(x)
+
+    return make
+
+
 LINES: list[Line] = [
     *(
         _small(f"{kind} of {name}", wrap(fn))
@@ -96,6 +107,28 @@ LINES: list[Line] = [
             "a product and a sum": lambda t, a: (a * a + 1).sum(),
             "a matrix product": lambda t, a: a @ a,
             "softmax": lambda t, a: a.softmax(-1),
+            "the largest of rows": lambda t, a: a.amax(-1),
+            "rows by number": lambda t, a: a[0] + a[1],
+            "where": lambda t, a: t.where(a > 0, a, 0.0),
+            "layer_norm": lambda t, a: t.nn.functional.layer_norm(a, (3,)),
+            "views": lambda t, a: a.t().unsqueeze(0).reshape(9),
+            "a stack": lambda t, a: t.stack([a, a]),
+            "a norm": lambda t, a: t.linalg.vector_norm(a),
+            "a write in place": lambda t, a: a.clone().mul_(2),
+            "linear": lambda t, a: t.nn.functional.linear(a, a, a[0]),
+        }.items()
+    ),
+    *(
+        _small(name, _called(wrap))
+        for name, wrap in {
+            "vmap in vmap": lambda t: t.func.vmap(t.func.vmap(lambda a: a.sin() * 2)),
+            "vmap of rows by tensor": lambda t: t.func.vmap(lambda a: a[t.tensor([0, 2])]),
+            "vmap of grad": lambda t: t.func.vmap(t.func.grad(lambda a: (a * a).sum())),
+            "grad": lambda t: t.func.grad(lambda a: (a * a).sum()),
+            "grad of vmap": lambda t: t.func.grad(lambda x: t.func.vmap(lambda a: (a * a).sum())(x).sum()),
+            "jacrev": lambda t: t.func.jacrev(lambda a: a.sin()),
+            "jacfwd": lambda t: t.func.jacfwd(lambda a: a.sin()),
+            "hessian": lambda t: t.func.hessian(lambda a: a.sin().sum()),
         }.items()
     ),
     ("gradients of each sample: MLP", "samples", _mlp),

@@ -110,7 +110,10 @@ def gradients(
     """Gradients of the inputs, zeros where an output does not depend on one."""
     at = [i for i, out in enumerate(outputs) if requires_grad(out)]
     found: tuple[Any, ...] = (None,) * len(inputs)
-    if at:
+    if len(at) == 1:
+        start = None if given is None else given[at[0]]
+        found = torch.autograd.grad(outputs[at[0]], inputs, start, keep, create, allow_unused=True)
+    elif at:
         found = torch.autograd.grad(
             [outputs[i] for i in at],
             inputs,
@@ -119,7 +122,7 @@ def gradients(
             create_graph=create,
             allow_unused=True,
         )
-    return tuple(torch.zeros_like(t) if g is None else g for t, g in zip(inputs, found))
+    return tuple([torch.zeros_like(t) if g is None else g for t, g in zip(inputs, found)])
 
 
 # -- arguments ----------------------------------------------------------------------------------------------------
@@ -130,6 +133,8 @@ def _split_aux(output: Any, where: str) -> tuple[Any, Any]:
 
 
 def _map_leaves(fn: Callable[[Any], Any], tree: Any) -> Any:
+    if isinstance(tree, torch.Tensor):
+        return fn(tree)
     flat, spec = tree_flatten(tree)
     return tree_unflatten([fn(leaf) for leaf in flat], spec)
 
@@ -140,34 +145,38 @@ def grad_and_value(func: Callable[..., Any], argnums: Argnums = 0, has_aux: bool
 
     @functools.wraps(func)
     def wrapper(*args: Any, **kwargs: Any) -> Any:
-        with Scope() as scope:
-            picked = chosen(args, argnums)
-            fresh = _map_leaves(scope.fresh, picked)
-            output = func(*replaced(args, argnums, fresh), **kwargs)
-            aux = None
-            if has_aux:
-                output, aux = _split_aux(output, "grad_and_value(f)(*args)")
-            if not isinstance(output, torch.Tensor):
-                raise RuntimeError(
-                    f"grad_and_value(f)(*args): Expected f(*args) to return a Tensor, got {type(output)}"
-                )
-            if output.dim() != 0:
-                raise RuntimeError(
-                    "grad_and_value(f)(*args): Expected f(*args) to return a scalar Tensor, got tensor with "
-                    f"{output.dim()} dims. Maybe you wanted to use the vjp or jacrev APIs instead?"
-                )
-            if has_aux:
-                tensors_only(aux)
-            followed = scope.follows([output])
-            found = gradients([output], scope.inputs, None, True, followed)
-            if has_aux:
-                aux = _map_leaves(lambda t: scope.leaving(t, followed or scope.follows([t])), aux)
-        found = tuple(scope.leaving(g, followed) for g in found)
-        grads = tree_unflatten(list(found), tree_flatten(picked)[1])
-        value = scope.leaving(output, followed)
-        return (grads, (value, aux)) if has_aux else (grads, value)
+        return _grad_and_value(func, argnums, has_aux, args, kwargs)
 
     return wrapper
+
+
+def _grad_and_value(
+    func: Callable[..., Any], argnums: Argnums, has_aux: bool, args: tuple[Any, ...], kwargs: dict[str, Any]
+) -> Any:
+    with Scope() as scope:
+        picked = chosen(args, argnums)
+        fresh = _map_leaves(scope.fresh, picked)
+        output = func(*replaced(args, argnums, fresh), **kwargs)
+        aux = None
+        if has_aux:
+            output, aux = _split_aux(output, "grad_and_value(f)(*args)")
+        if not isinstance(output, torch.Tensor):
+            raise RuntimeError(f"grad_and_value(f)(*args): Expected f(*args) to return a Tensor, got {type(output)}")
+        if output.dim() != 0:
+            raise RuntimeError(
+                "grad_and_value(f)(*args): Expected f(*args) to return a scalar Tensor, got tensor with "
+                f"{output.dim()} dims. Maybe you wanted to use the vjp or jacrev APIs instead?"
+            )
+        if has_aux:
+            tensors_only(aux)
+        followed = scope.follows([output])
+        found = gradients([output], scope.inputs, None, True, followed)
+        if has_aux:
+            aux = _map_leaves(lambda t: scope.leaving(t, followed or scope.follows([t])), aux)
+    left = [scope.leaving(g, followed) for g in found]
+    grads = left[0] if isinstance(picked, torch.Tensor) else tree_unflatten(left, tree_flatten(picked)[1])
+    value = scope.leaving(output, followed)
+    return (grads, (value, aux)) if has_aux else (grads, value)
 
 
 def grad(func: Callable[..., Any], argnums: Argnums = 0, has_aux: bool = False) -> Callable[..., Any]:
@@ -175,7 +184,7 @@ def grad(func: Callable[..., Any], argnums: Argnums = 0, has_aux: bool = False) 
 
     @functools.wraps(func)
     def wrapper(*args: Any, **kwargs: Any) -> Any:
-        found = grad_and_value(func, argnums, has_aux)(*args, **kwargs)
+        found = _grad_and_value(func, argnums, has_aux, args, kwargs)
         return (found[0], found[1][1]) if has_aux else found[0]
 
     return wrapper
@@ -197,7 +206,7 @@ def vjp_of(func: Callable[..., Any], primals: tuple[Any, ...], argnums: Argnums 
             output, aux = _split_aux(output, "vjp(f, *primals)")
             tensors_only(aux)
         flat, spec = tree_flatten(output)
-        if not flat:
+        if not flat or flat == [None]:
             raise RuntimeError(
                 f"vjp(f, *primals): Expected f to be a function that has non-empty output (got output = {flat})"
             )
@@ -205,6 +214,12 @@ def vjp_of(func: Callable[..., Any], primals: tuple[Any, ...], argnums: Argnums 
             if not isinstance(t, torch.Tensor):
                 raise RuntimeError(
                     f"vjp(f, *primals): expected f(*primals) to return only tensors, got unsupported type {type(t)}"
+                )
+        for t in flat:
+            if not (t.dtype.is_floating_point or t.dtype.is_complex):
+                raise RuntimeError(
+                    "vjp(f, ...): All outputs of f must be floating-point or complex Tensors, got Tensor with dtype "
+                    f"{t.dtype}"
                 )
         followed = scope.follows(flat)
         if has_aux:

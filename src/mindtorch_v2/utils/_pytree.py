@@ -11,6 +11,7 @@ from collections.abc import Callable, Iterable, Iterator
 from importlib import import_module
 from typing import Any, NamedTuple
 
+from .._size import Size
 from .._warn import warn
 from ..return_types import ReturnType
 
@@ -144,6 +145,9 @@ class GetAttrKey:
 
 # Every class made by `namedtuple` stands under `namedtuple` itself.
 SUPPORTED_NODES: dict[Any, NodeDef] = {}
+# By class what `_node_type` answered, since the last registration; not for more classes than a program has of its own.
+_ANSWERED: dict[Any, Any] = {}
+_MOST = 1000
 SUPPORTED_SERIALIZED_TYPES: dict[Any, _SerializeNodeDef] = {}
 SERIALIZED_TYPE_TO_PYTHON_TYPE: dict[str, Any] = {}
 CONSTANT_NODES: set[type[Any]] = set()
@@ -289,6 +293,7 @@ def _private_register_pytree_node(
     if cls in SUPPORTED_NODES:
         warn(f"{cls} is already registered as pytree node. Overwriting the previous registration.")
     SUPPORTED_NODES[cls] = NodeDef(cls, flatten_fn, unflatten_fn, flatten_with_keys_fn)
+    _ANSWERED.clear()
     if (to_dumpable_context is None) != (from_dumpable_context is None):
         raise ValueError(f"Both to_dumpable_context and from_dumpable_context for {cls} must be None or registered.")
     name = NO_SERIALIZED_TYPE_NAME_FOUND if serialized_type_name is None else serialized_type_name
@@ -299,6 +304,7 @@ def _private_register_pytree_node(
 def _deregister_pytree_node(cls: Any) -> None:
     """Make instances of `cls` leaves again."""
     del SUPPORTED_NODES[cls]
+    _ANSWERED.clear()
     del SERIALIZED_TYPE_TO_PYTHON_TYPE[SUPPORTED_SERIALIZED_TYPES.pop(cls).serialized_type_name]
     CONSTANT_NODES.discard(cls)
 
@@ -451,6 +457,15 @@ def is_structseq(obj: Any) -> bool:
 
 
 def _node_type(tree: PyTree) -> Any:
+    found = _ANSWERED.get(type(tree))
+    if found is None:
+        found = _found_type(tree)
+        if len(_ANSWERED) < _MOST:
+            _ANSWERED[type(tree)] = found
+    return found
+
+
+def _found_type(tree: PyTree) -> Any:
     kind = type(tree)
     if kind in SUPPORTED_NODES:
         # One that was registered for its name alone is still a named tuple.
@@ -533,6 +548,7 @@ def _listed(d: Any) -> tuple[list[Any], None]:
 def _register_built_in() -> None:
     nodes: tuple[tuple[Any, str, Any, Any, Any], ...] = (
         (tuple, "builtins.tuple", _listed, lambda values, _: tuple(values), None),
+        (Size, "torch.Size", _listed, lambda values, _: Size(tuple(values)), None),
         (list, "builtins.list", _listed, lambda values, _: list(values), None),
         (dict, "builtins.dict", _values, lambda values, keys: dict(zip(keys, values)), _own_key),
         (
@@ -591,15 +607,17 @@ def tree_is_leaf(tree: PyTree, is_leaf: Leaf = None) -> bool:
 
 def tree_flatten(tree: PyTree, is_leaf: Leaf = None) -> tuple[list[Any], TreeSpec]:
     """The leaves from left to right, and the nesting."""
+    if is_leaf is None and _node_type(tree) not in SUPPORTED_NODES:
+        return [tree], _LEAF
     leaves: list[Any] = []
     return leaves, _flatten(tree, leaves, is_leaf)
 
 
 def _flatten(tree: PyTree, leaves: list[Any], is_leaf: Leaf) -> TreeSpec:
-    if tree_is_leaf(tree, is_leaf):
+    kind = _node_type(tree)
+    if (is_leaf is not None and is_leaf(tree)) or kind not in SUPPORTED_NODES:
         leaves.append(tree)
         return _LEAF
-    kind = _node_type(tree)
     children, context = SUPPORTED_NODES[kind].flatten_fn(tree)
     return TreeSpec(kind, context, [_flatten(child, leaves, is_leaf) for child in children])
 
