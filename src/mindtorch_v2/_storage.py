@@ -23,6 +23,7 @@ from ._backends.meta import MetaStorage
 from ._core_operators import CORE
 from ._device import CPU, as_device
 from ._device import device as Device
+from ._dispatch.keys import BATCHED
 from ._dispatch.op import type_name
 from ._dtype import dtype as DType
 from ._dtype import uint8
@@ -35,6 +36,8 @@ from ._tensor_base import TensorBase, make
 
 def untyped(t: TensorBase) -> UntypedStorage:
     """The storage of a tensor."""
+    if t._keys & BATCHED:
+        raise NotImplementedError("Cannot access storage of BatchedTensorImpl")
     return _wrap(t._storage, t._device)
 
 

@@ -663,6 +663,8 @@ def _asked_data(t: Any) -> Any:
     if t._keys & PYTHON and _overrides.has_torch_function((t,)):
         getter: Any = Tensor.data.__get__
         return _overrides.handle_torch_function(getter, (t,), t)
+    if t._keys & BATCHED:
+        raise RuntimeError("accessing `data` under vmap transform is not allowed")
     if (t._keys | modes()) & (TORCH_DISPATCH | SPARSE):
         new = t.detach()
         if t._keys & SPARSE == 0 and new is not t:

@@ -273,7 +273,7 @@ class TensorBase:
 
     # -- values ---------------------------------------------------------------------------------------------------
     def item(self) -> Any:
-        if numel(self) != 1:
+        if numel(self) != 1 and self._keys & BATCHED == 0:
             raise RuntimeError(f"a Tensor with {numel(self)} elements cannot be converted to Scalar")
         if (self._keys & (CPU | WRAPPED)) == CPU and (modes() & TORCH_DISPATCH) == 0:
             return _item(self._storage, int(self._offset), self._dtype.code)
@@ -685,7 +685,7 @@ def is_sparse(t: TensorBase) -> bool:
 
 def data(t: TensorBase) -> Any:
     """The same memory without history and with a version counter of its own."""
-    if (t._keys | modes()) & (PYTHON | TORCH_DISPATCH | SPARSE):
+    if (t._keys | modes()) & (PYTHON | TORCH_DISPATCH | SPARSE) or t._keys & BATCHED:
         return HOOKS.asked_data(t)
     new: TensorBase = _alloc(TensorBase, HOOKS.tensor)
     new._storage = t._storage

@@ -8,6 +8,7 @@ from typing import Any
 from ._core_operators import HOOKS
 from ._device import CPU
 from ._device import device as Device
+from ._dispatch.keys import BATCHED
 from ._dispatch.op import type_name
 from ._dispatch.registry import get
 from ._dispatch.state import current_default_device
@@ -90,6 +91,8 @@ def is_complex(input: Any) -> bool:
 @overridable
 def is_nonzero(input: Any) -> bool:
     t = _need("is_nonzero", input)
+    if t._keys & BATCHED:
+        return bool(t)
     if _numel(t) != 1:
         raise RuntimeError(
             "Boolean value of Tensor with "

@@ -220,6 +220,16 @@ def is_many(t: Any, level: Level) -> bool:
     return isinstance(s, Batch) and s.level is level and not s.shared
 
 
+def stands_for_many(t: TensorBase) -> bool:
+    """Whether a tensor has values of their own for the many of some level."""
+    s = t._storage
+    while isinstance(s, Batch):
+        if not s.shared:
+            return True
+        s = s.inner
+    return False
+
+
 def is_mapped_nested(t: TensorBase) -> bool:
     """Whether a tensor is a nested one inside `vmap`, which `_ragged` serves."""
     return t._keys & NESTED != 0 and t._keys & BATCHED != 0

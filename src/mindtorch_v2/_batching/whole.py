@@ -64,7 +64,7 @@ def refused(text: str) -> Served:
     """What PyTorch does not map, in its words."""
 
     def served(op: Op, args: tuple[Any, ...], level: Level) -> Any:
-        raise RuntimeError(text.format(op.qualified()))
+        raise RuntimeError(text.format(op.qualified().partition(".")[0]))
 
     return served
 

@@ -7,6 +7,7 @@ from typing import Any
 
 import mindtorch_v2 as torch
 
+from .._ops.rules.base import wrap_dim
 from .._tensor_base import TensorBase
 from ..utils import _pytree as pytree
 from .scan import _SHORT
@@ -36,8 +37,8 @@ def associative_scan(
 ) -> Any:
     """Slice `i` of the result along `dim` is that of `xs` combined with all before it (after it, if `reverse`)."""
     leaves, spec = pytree.tree_flatten(xs)
-    if isinstance(dim, int) and dim < 0 and leaves:
-        dim += leaves[0].ndim
+    if isinstance(dim, int) and leaves and isinstance(leaves[0], TensorBase):
+        dim = wrap_dim(dim, leaves[0].ndim)
     _check(combine_fn, leaves, dim, reverse, combine_mode)
     steps = leaves[0].shape[dim]
     order = range(steps - 1, -1, -1) if reverse else range(steps)

@@ -7,6 +7,7 @@ from typing import Any
 
 import mindtorch_v2 as torch
 
+from .._ops.rules.base import wrap_dim
 from .._tensor_base import TensorBase
 from ..utils import _pytree as pytree
 
@@ -38,14 +39,25 @@ def scan(
     leaves, spec = pytree.tree_flatten(xs)
     if not leaves:
         return init, []
-    if isinstance(dim, int) and dim < 0:
-        dim += leaves[0].ndim
+    if isinstance(dim, int) and isinstance(leaves[0], TensorBase):
+        dim = wrap_dim(dim, leaves[0].ndim)
     _check(combine_fn, start, leaves, dim, reverse)
     steps = leaves[0].shape[dim]
     carry: Any = init
     outputs = []
     for i in range(steps - 1, -1, -1) if reverse else range(steps):
-        carry, y = combine_fn(carry, pytree.tree_unflatten([t.select(dim, i) for t in leaves], spec))
+        found = combine_fn(carry, pytree.tree_unflatten([t.select(dim, i) for t in leaves], spec))
+        if not isinstance(found, (tuple, list)) or len(found) != 2:
+            raise RuntimeError(
+                f"scan(): combine_fn must return a pair of the next carry and an output, got {type(found)}"
+            )
+        carry, y = found
+        for was, now in zip(start, pytree.tree_leaves(carry)):
+            if not isinstance(now, TensorBase) or (was._shape, was._dtype) != (now._shape, now._dtype):
+                raise RuntimeError(
+                    "Expected init and carry to have same metadata but found:\n"
+                    f"{tuple(was._shape)} {was._dtype} became {getattr(now, 'shape', now)} {getattr(now, 'dtype', '')}"
+                )
         if len(pytree.tree_leaves(carry)) != len(start):
             raise RuntimeError(
                 f"The tree structure of the carry has to match init: {pytree.tree_structure(init)}, "

@@ -39,5 +39,18 @@ def while_loop(cond_fn: Callable[..., Any], body_fn: Callable[..., Any], carried
                 "body_fn should return the same number of elements as carried_inputs, "
                 f"got {len(carried)} vs {len(carried_inputs)}"
             )
+        _check_kept(carried_inputs, carried)
         going = bool(cond_fn(*carried))
     return carried
+
+
+def _check_kept(before: Any, after: Any) -> None:
+    """What a step returns is what the next one takes: the same tensors by shape, dtype and device."""
+    for i, (was, now) in enumerate(zip(pytree.tree_leaves(before), pytree.tree_leaves(after))):
+        if not (isinstance(was, TensorBase) and isinstance(now, TensorBase)):
+            continue
+        if (was._shape, was._dtype, was._device) != (now._shape, now._dtype, now._device):
+            raise RuntimeError(
+                f"Expected body_fn_output and carried_inputs to have same metadata but found:\nleaf {i}: "
+                f"{tuple(was._shape)} {was._dtype} {was._device} became {tuple(now._shape)} {now._dtype} {now._device}"
+            )

@@ -101,6 +101,8 @@ def _split(output: Any, has_aux: bool, where: str) -> tuple[Any, Any]:
 
 def _checked(output: Any) -> tuple[list[Any], TreeSpec]:
     flat, spec = tree_flatten(output)
+    if flat == [None]:
+        raise RuntimeError(f"{_API}: Expected f to be a function that has non-empty output (got output = {flat})")
     for t in flat:
         if not isinstance(t, torch.Tensor):
             raise RuntimeError(f"{_API}: expected f(*primals) to return only tensors, got unsupported type {type(t)}")
@@ -193,6 +195,9 @@ def linearize(func: Callable[..., Any], *primals: Any) -> tuple[Any, Callable[..
     derivative is kept as the transpose of a transpose, which is computed for each call. Inside another transform, which
     wants to follow both, each call is a `jvp`."""
     flat, spec = tree_flatten(primals)
+    for t in flat:
+        if isinstance(t, torch.Tensor) and not (t.is_floating_point() or t.is_complex()):
+            raise ValueError(f"Expected primal to be floating point or complex, but got: {t.dtype}")
     if STATE.transforms or STATE.levels:
         return func(*primals), _followed(func, primals, flat, spec)
     with torch.enable_grad():

@@ -64,6 +64,8 @@ def _inputs(
 def _checked(arg: Any, dim: Any, where: str) -> int | None:
     if dim is None:
         return None
+    if isinstance(dim, bool):
+        raise TypeError("size(): argument 'dim' (position 1) must be int, not bool")
     if not isinstance(dim, int):
         raise ValueError(
             f"{where}Got in_dim={dim} for an input but in_dim must be either an integer dimension or None."
