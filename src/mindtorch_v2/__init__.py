@@ -206,7 +206,8 @@ for _module, _names in {
     "_C": (
         "DisableTorchFunction DisableTorchFunctionSubclass AnyType BoolType DictType FloatType Graph IntType "
         "InterfaceType ListType NoneType NumberType OptionalType ScriptDict ScriptList ScriptObject StringType "
-        "TensorType TupleType UnionType FunctionSchema DispatchKey DispatchKeySet ExcludeDispatchKeyGuard"
+        "TensorType TupleType UnionType FunctionSchema DispatchKey DispatchKeySet ExcludeDispatchKeyGuard "
+        "Block Node Type Value"
     ),
     "_ops.determinism": (
         "use_deterministic_algorithms are_deterministic_algorithms_enabled set_deterministic_debug_mode "
@@ -215,7 +216,7 @@ for _module, _names in {
     "backends._precision": "get_float32_matmul_precision set_float32_matmul_precision",
     "_removed": "eig lstsq matrix_rank solve symeig",
     "_questions": (
-        "is_same_size is_signed is_inference is_distributed get_device is_vulkan_available "
+        "_is_functional_tensor is_same_size is_signed is_inference is_distributed get_device is_vulkan_available "
         "compiled_with_cxx11_abi get_device_module get_num_interop_threads set_num_interop_threads "
         "set_flush_denormal set_warn_always is_warn_always_enabled has_lapack has_mkl has_openmp has_spectral"
     ),
@@ -232,12 +233,16 @@ _SUBMODULES = (
     "_VF",
     "__config__",
     "__future__",
+    "_custom_op",
+    "_custom_ops",
     "_decomp",
     "_dynamo",
+    "_export",
     "_functorch",
     "_guards",
     "_inductor",
     "_jit_internal",
+    "_library",
     "_opaque_base",
     "_prims",
     "_prims_common",

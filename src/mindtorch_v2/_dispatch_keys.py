@@ -16,6 +16,7 @@ from ._dispatch.keys import (
     AUTOGRAD,
     BATCHED,
     CONJUGATE,
+    DEVICE_BITS,
     FUNCTIONALIZE,
     INFERENCE,
     META,
@@ -225,6 +226,39 @@ def _dispatch_find_schema_or_throw(name: str, overload: str) -> Any:
     if found is None:
         raise RuntimeError(f"Could not find schema for {name}{'.' if overload else ''}{overload}.")
     return found
+
+
+def has_kernel(op: Any, key: Any) -> bool:
+    """Whether an operator was given a kernel for a key, as far as the key means something here."""
+    name = key if isinstance(key, str) else _dispatch_key_name(key)
+    if name == "CompositeImplicitAutograd":
+        return op.composite is not None
+    if name == "CompositeExplicitAutograd":
+        return op.row is not None and getattr(op.row, "fallback", None) is not None
+    if name.startswith("Autograd"):
+        return op.composite is None and op.derivative is not None and op.derivative is not _unrecorded()
+    device = "npu" if name == "PrivateUse1" else name.lower()
+    return DEVICE_BITS.get(device, 0) in op.kernels
+
+
+def _unrecorded() -> Any:
+    """What stands for the derivative of an operator from outside to which nobody gave one."""
+    from ._library.registrations import UNRECORDED
+
+    return UNRECORDED
+
+
+def _dispatch_has_kernel_for_dispatch_key(name: str, dispatch: Any) -> bool:
+    """Whether the operator `namespace::name.overload` was given a kernel for a key."""
+    base, _, overload = name.partition(".")
+    return has_kernel(_dispatch_find_schema_or_throw(base, overload)._op, dispatch)
+
+
+def _dispatch_has_kernel(name: str) -> bool:
+    """Whether the operator can be called at all."""
+    base, _, overload = name.partition(".")
+    op = _dispatch_find_schema_or_throw(base, overload)._op
+    return bool(op.kernels) or any(has_kernel(op, f"Composite{kind}Autograd") for kind in ("Implicit", "Explicit"))
 
 
 def _dispatch_call_boxed(handle: Any, *args: Any, **kwargs: Any) -> Any:

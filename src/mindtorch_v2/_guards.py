@@ -1,8 +1,13 @@
-"""`torch._guards`: the fake mode that is on. Nothing is compiled here, so that there are no guards."""
+"""`torch._guards`: the fake mode that is on, and the context of a trace. Nothing is compiled: there are no guards."""
 
 from __future__ import annotations
 
+import threading
+from collections.abc import Iterator
+from contextlib import contextmanager
 from typing import Any
+
+_STATE = threading.local()
 
 
 def detect_fake_mode(inputs: Any = None) -> Any:
@@ -11,6 +16,9 @@ def detect_fake_mode(inputs: Any = None) -> Any:
     from ._torch_dispatch import mode_stack
     from .utils._pytree import tree_leaves
 
+    context = TracingContext.try_get()
+    if context is not None and context.fake_mode is not None:
+        return context.fake_mode
     found = [
         (m, f"active fake mode {i}") for i, m in enumerate(reversed(mode_stack())) if isinstance(m, FakeTensorMode)
     ]
@@ -35,15 +43,34 @@ def active_fake_mode() -> Any:
 
 
 class TracingContext:
-    """What a compilation knows; there is none."""
+    """What a trace knows: the fake mode that its tensors have."""
+
+    def __init__(self, fake_mode: Any = None) -> None:
+        self.fake_mode = fake_mode
 
     @staticmethod
-    def try_get() -> None:
-        return None
+    def try_get() -> TracingContext | None:
+        """The context of the trace that goes on in this thread."""
+        return getattr(_STATE, "context", None)
 
     @staticmethod
-    def get() -> Any:
-        raise RuntimeError("TracingContext.get() must be called within an ongoing trace.")
+    def get() -> TracingContext:
+        """The same, which must be there."""
+        found = TracingContext.try_get()
+        if found is None:
+            raise RuntimeError("TracingContext.get() must be called within an ongoing trace.")
+        return found
+
+
+@contextmanager
+def tracing(context: TracingContext | None) -> Iterator[TracingContext | None]:
+    """Inside, this is the context of the trace."""
+    before = TracingContext.try_get()
+    _STATE.context = context
+    try:
+        yield context
+    finally:
+        _STATE.context = before
 
 
 class CompileContext:

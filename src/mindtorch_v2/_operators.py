@@ -30,8 +30,12 @@ class AliasInfo:
 
     def __init__(self, arg: Arg) -> None:
         self.is_write = arg.mutates
-        self.before_set = {arg.alias}
-        self.after_set = {arg.alias}
+        # `a -> *`: what was memory `a` may be part of anything afterwards.
+        before, _, after = arg.alias.partition("->")
+        # PyTorch notes the memory of a list's elements with the elements.
+        self.elements = {before.strip()} if arg.is_list else set()
+        self.before_set = set() if arg.is_list else {before.strip()}
+        self.after_set = set() if arg.is_list else {(after or before).strip()}
 
 
 class Argument:
@@ -169,6 +173,20 @@ class OpOverload:
         """`aten::add.Tensor`; the default overload has no suffix."""
         suffix = "" if self._overloadname == "default" else f".{self._overloadname}"
         return self._overloadpacket._qualified_op_name + suffix
+
+    def has_kernel_for_dispatch_key(self, k: Any) -> bool:
+        """Whether a kernel was given for one key: a device's, `Autograd` or one of the composite ones."""
+        from ._dispatch_keys import has_kernel
+
+        return has_kernel(self._op, k)
+
+    def has_kernel_for_any_dispatch_key(self, ks: Any) -> bool:
+        """Whether a kernel was given for one of the keys."""
+        return any(self.has_kernel_for_dispatch_key(k) for k in ks)
+
+    def _can_decompose(self) -> bool:
+        """Whether `decompose` has something to run."""
+        return self._op.composite is not None
 
     def decompose(self, *args: Any, **kwargs: Any) -> Any:
         """Run what the operator is written in terms of; NotImplemented where it is none of those."""

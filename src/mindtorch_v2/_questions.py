@@ -18,6 +18,12 @@ def _need(name: str, x: Any, argument: str = "input", position: int = 1) -> Any:
     return x
 
 
+def _is_functional_tensor(t: Any) -> bool:
+    """Whether a tensor stands for another while in-place writes are taken out: none does, a key of dispatch does it."""
+    _need("_is_functional_tensor", t, "t")
+    return False
+
+
 @overridable
 def is_same_size(input: Any, other: Any) -> bool:
     """Whether two tensors have the same shape."""

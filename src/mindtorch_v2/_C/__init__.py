@@ -93,11 +93,13 @@ _ELSEWHERE = {
     "_is_view_replay_enabled": "autograd.grad_mode",
     **dict.fromkeys(
         """DispatchKey DispatchKeySet ExcludeDispatchKeyGuard _EnablePythonDispatcher _ExcludeDispatchKeyGuard
-        _dispatch_call_boxed _dispatch_find_schema_or_throw _dispatch_isTensorSubclassLike _dispatch_key_name
+        _dispatch_call_boxed _dispatch_find_schema_or_throw _dispatch_has_kernel _dispatch_has_kernel_for_dispatch_key
+        _dispatch_isTensorSubclassLike _dispatch_key_name
         _dispatch_key_parse _dispatch_key_set _dispatch_keys _dispatch_tls_local_exclude_set""".split(),
         "_dispatch_keys",
     ),
     "FunctionSchema": "_operators",
+    **dict.fromkeys("_SchemaArgType _SchemaArgument _SchemaInfo _overlaps".split(), "_schema_info"),
     "Tag": "_tags",
     "_LinAlgError": "_ops.linalg",
     "Future": "futures",

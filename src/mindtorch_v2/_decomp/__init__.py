@@ -5,7 +5,6 @@ Invariant: an entry gives what the operator gives; what is registered by others 
 
 from __future__ import annotations
 
-import functools
 from collections.abc import Callable, Iterable, Sequence
 from typing import Any
 
@@ -62,7 +61,6 @@ def get_decompositions(
     """The functions that stand for the given operators; those without one are left out."""
     if type not in global_decomposition_table:
         raise AssertionError(f"type must be one of {sorted(global_decomposition_table)}, got {type!r}")
-    _own()
     table = global_decomposition_table[type]
     return {op: table[op] for each in aten_ops for op in _overloads(each) if op in table}
 
@@ -78,16 +76,17 @@ def remove_decompositions(
 
 def core_aten_decompositions() -> dict[OpOverload, Callable[..., Any]]:
     """The functions for operators that are not among PyTorch's core ones."""
-    _own()
     return dict(decomposition_table)
 
 
-@functools.cache
 def _own() -> None:
-    """Enter what stands in `decompositions`, unless somebody entered something else."""
+    """Enter what stands in `decompositions`."""
     from . import decompositions
 
     for name, fn in decompositions.OWN.items():
         packet, _, overload = name.partition(".")
         op = getattr(getattr(_operators.ops.aten, packet), overload or "default")
-        decomposition_table.setdefault(op, fn)
+        decomposition_table[op] = fn
+
+
+_own()

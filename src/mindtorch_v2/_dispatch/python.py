@@ -20,3 +20,12 @@ def enable_python_dispatcher() -> Iterator[None]:
 def no_python_dispatcher() -> Iterator[None]:
     """The end of `enable_python_dispatcher` for a while."""
     yield
+
+
+@contextmanager
+def enable_crossref_functionalize() -> Iterator[None]:
+    """PyTorch compares its two kinds of functionalization inside; here is one."""
+    raise NotImplementedError(
+        "torch._dispatch.python.enable_crossref_functionalize: there is one functionalization here"
+    )
+    yield

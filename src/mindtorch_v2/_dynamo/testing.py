@@ -5,7 +5,13 @@ Programs run eagerly here, so none of them is ever given a graph.
 
 from __future__ import annotations
 
+import contextlib
+import functools
+import re
+import unittest
+from collections.abc import Callable
 from typing import Any, NoReturn
+from unittest import mock
 
 import mindtorch_v2 as torch
 
@@ -55,6 +61,64 @@ class EagerAndRecordGraphs:
     def __call__(self, gm: Any, example_inputs: list[Any]) -> Any:
         self.graphs.append(gm)
         return gm.forward
+
+
+class AotEagerAndRecordGraphs:
+    """Keeps the graphs of forward and backward; refused: no such graphs are made here."""
+
+    def __init__(self) -> None:
+        raise NotImplementedError(
+            "torch._dynamo.testing.AotEagerAndRecordGraphs: nothing is compiled ahead of time here"
+        )
+
+
+class InductorAndRecordGraphs(AotEagerAndRecordGraphs):
+    """Keeps the graphs of generated code; refused: no code is generated here."""
+
+
+def normalize_gm(gm_str: str) -> str:
+    """The code of a graph without lines of comment, spaces at the ends of lines and repeated empty lines."""
+    lines = [line.rstrip() for line in gm_str.split("\n") if not line.lstrip(" ").startswith("#")]
+    return "\n".join(line for i, line in enumerate(lines) if line or i == 0 or lines[i - 1])
+
+
+def empty_line_normalizer(code: str) -> str:
+    """Code without repeated empty lines."""
+    return re.sub(r"[\r\n]+", "\n", code)
+
+
+def make_test_cls_with_patches(
+    cls: type,
+    cls_prefix: str,
+    fn_suffix: str,
+    *patches: tuple[Any, str, Any],
+    xfail_prop: str | None = None,
+    decorator: Callable[[Any], Any] = lambda x: x,
+) -> type:
+    """A class of tests that run those of another one with settings changed."""
+    made = type(f"{cls_prefix}{cls.__name__}", cls.__bases__, {})
+    made.__qualname__ = made.__name__
+    for name in dir(cls):
+        value = getattr(cls, name)
+        if name.startswith("test_") and callable(value):
+            test = _patched(value, f"{name}{fn_suffix}", patches)
+            expected = xfail_prop is not None and hasattr(value, xfail_prop)
+            setattr(made, test.__name__, decorator(unittest.expectedFailure(test) if expected else test))
+        elif name.startswith("test_") or not hasattr(made, name):
+            setattr(made, name, value)
+    return made
+
+
+def _patched(fn: Any, name: str, patches: tuple[tuple[Any, str, Any], ...]) -> Any:
+    @functools.wraps(fn)
+    def test(*args: Any, **kwargs: Any) -> Any:
+        with contextlib.ExitStack() as stack:
+            for module, attribute, value in patches:
+                stack.enter_context(mock.patch.object(module, attribute, value))
+            return fn(*args, **kwargs)
+
+    test.__name__ = name
+    return test
 
 
 def rand_strided(size: Any, stride: Any, dtype: Any = torch.float32, device: Any = "cpu", extra_size: int = 0) -> Any:

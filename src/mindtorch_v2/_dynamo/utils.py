@@ -28,3 +28,24 @@ def disable_cache_limit() -> Iterator[None]:
     settings: Any = config
     with settings.patch(recompile_limit=sys.maxsize, accumulated_recompile_limit=sys.maxsize):
         yield
+
+
+def clone_input(x: Any, *, dtype: Any = None) -> Any:
+    """A copy of a tensor with its strides, requiring grad as it does, with a copy of its gradient."""
+    from .. import no_grad, preserve_format, strided
+    from .._subclasses.fake_tensor import FakeTensor
+
+    if isinstance(x, FakeTensor):
+        return x
+    with no_grad():
+        if x.layout is strided:
+            copy = x.clone(memory_format=preserve_format).to(dtype or x.dtype)
+            if copy.stride() != x.stride() and 0 not in x.stride():
+                copy = x.new_empty_strided(x.size(), x.stride(), dtype=dtype or x.dtype).copy_(x)
+        else:
+            copy = x.clone()
+    if x.is_leaf:
+        copy.requires_grad_(x.requires_grad)
+        if x.grad is not None:
+            copy.grad = clone_input(x.grad, dtype=dtype)
+    return copy

@@ -40,6 +40,12 @@ def associative_scan(
     if isinstance(dim, int) and leaves and isinstance(leaves[0], TensorBase):
         dim = wrap_dim(dim, leaves[0].ndim)
     _check(combine_fn, leaves, dim, reverse, combine_mode)
+    return _fake_associative_scan(combine_fn, xs, dim, reverse)
+
+
+def _fake_associative_scan(combine_fn: Callable[[Any, Any], Any], xs: Any, dim: int, reverse: bool = False) -> Any:
+    """The same by its definition, slice after slice, without checks."""
+    leaves, spec = pytree.tree_flatten(xs)
     steps = leaves[0].shape[dim]
     order = range(steps - 1, -1, -1) if reverse else range(steps)
     results: list[Any] = []

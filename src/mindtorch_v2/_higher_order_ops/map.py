@@ -21,7 +21,13 @@ def map(f: Callable[..., Any], xs: Any, *args: Any) -> Any:
         raise RuntimeError(f"Leading dimensions of mapped xs cannot be 0. Got shapes {shapes}.")
     if any(not s or s[0] != shapes[0][0] for s in shapes):
         raise RuntimeError(f"Leading dimensions of mapped xs must be consistent. Got shapes {shapes}.")
-    results = [f(pytree.tree_unflatten([t[i] for t in leaves], spec), *args) for i in range(shapes[0][0])]
+    return _fake_map(f, xs, *args)
+
+
+def _fake_map(f: Callable[..., Any], x: Any, *args: Any) -> Any:
+    """The same by its definition, slice after slice, without checks."""
+    leaves, spec = pytree.tree_flatten(x)
+    results = [f(pytree.tree_unflatten([t[i] for t in leaves], spec), *args) for i in range(leaves[0].shape[0])]
     flat = [pytree.tree_leaves(r) for r in results]
     return pytree.tree_unflatten(
         [torch.stack(list(column)) for column in zip(*flat)], pytree.tree_structure(results[0])

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from enum import Enum
-from typing import Any, TypeAlias
+from typing import Any, NoReturn, TypeAlias
 
 import mindtorch_v2 as torch
 
@@ -79,3 +79,11 @@ class RETURN_TYPE(Enum):
     VIEW = (1,)
     INPLACE = (2,)
     NONE = (3,)
+
+
+class CUDARngStateHelper:
+    """Seed and offset of CUDA's generator; there is none."""
+
+    @staticmethod
+    def get_torch_state_as_tuple(fake_mode: object = None) -> NoReturn:
+        raise RuntimeError("CUDA not available")

@@ -18,8 +18,13 @@ from .._overrides import TorchFunctionMode
 from .._tensor import Tensor
 from .._tensor_base import instance_of
 from .._torch_dispatch import DisableTorchDispatch, TorchDispatchMode, make_wrapper, mode_stack, without_modes
+from .._unserved import offer as _offer
 from ..utils._pytree import tree_leaves, tree_map_only
 from ..utils.weak import WeakIdKeyDictionary
+from .tensor_metadata import TensorMetadata as TensorMetadata
+from .tensor_metadata import extract_tensor_metadata as extract_tensor_metadata
+
+_offer(__name__, "", "_CacheKeyState", "{name}: what operators give for fake tensors is not kept here")
 
 # Values of so few elements are kept, so that a program may ask for them.
 CONSTANT_NUMEL_LIMIT = 1

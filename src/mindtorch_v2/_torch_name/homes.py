@@ -17,6 +17,7 @@ PRIVATE = frozenset(
             "_vendor",
             "_subclasses",
             "_vmap_internals",
+            "_custom_op",
             "_custom_ops",
         ),
     }

@@ -16,14 +16,14 @@ MODULES: dict[str, str] = {}
 
 # -- names --------------------------------------------------------------------------------------------------------
 _SCRIPT = (
-    "AggregationType AliasDb Argument ArgumentSpec AVG AwaitType BenchmarkConfig BenchmarkExecutionStats Block "
+    "AggregationType AliasDb Argument ArgumentSpec AVG AwaitType BenchmarkConfig BenchmarkExecutionStats "
     "BufferDict CallStack Capsule ClassType Code CompilationUnit CompleteArgumentSpec ComplexType ConcreteModuleType "
     "ConcreteModuleTypeBuilder DeepCopyMemoTable DeserializationStorageContext DeviceObjType EnumType ErrorReport "
     "ExecutionPlan FatalError FileCheck FutureType Gradient GraphExecutorState IODescriptor InferredType JITException "
-    "LiteScriptModule LockingLogger LoggerBase ModuleDict Node NoopLogger OperatorInfo ParameterDict PyObjectType "
+    "LiteScriptModule LockingLogger LoggerBase ModuleDict NoopLogger OperatorInfo ParameterDict PyObjectType "
     "PyTorchFileWriter RRefType SUM ScriptClass ScriptClassFunction ScriptDictIterator ScriptDictKeyIterator "
     "ScriptListIterator ScriptModuleSerializer ScriptObjectProperty SerializationStorageContext StaticModule "
-    "StreamObjType SymBoolType SymIntType ThroughputBenchmark TracingState Type Use Value fork import_ir_module "
+    "StreamObjType SymBoolType SymIntType ThroughputBenchmark TracingState Use fork import_ir_module "
     "import_ir_module_from_buffer merge_type_from_type_comment parse_ir parse_schema parse_type_comment "
     "unify_type_list wait"
 )

@@ -187,3 +187,84 @@ def test_a_block_mask_of_one_block() -> None:
     x = torch.randn(1, 1, 4, 2)
     mask = flex._create_empty_block_mask(x, x)
     assert mask.kv_num_blocks.tolist() == [[[1]]] and mask.BLOCK_SIZE == (1 << 30, 1 << 30)
+
+
+# Modules whose names can be imported and raise when used: module, names.
+REFUSED = [
+    ("_functorch.aot_autograd", "aot_function aot_module aot_export_module compiled_function AOTConfig"),
+    ("_functorch.compilers", "ts_compile memory_efficient_fusion draw_graph_compile"),
+    ("_functorch.partitioners", "default_partition min_cut_rematerialization_partition draw_graph"),
+    ("_functorch.fx_minifier", "minifier"),
+    ("_functorch.python_key", "pythonkey_decompose"),
+    ("_inductor.decomposition", "select_decomp_table"),
+    ("_subclasses.functional_tensor", "FunctionalTensor FunctionalTensorMode dispatch_functionalize"),
+    ("_higher_order_ops.schema", "HopSchemaGenerator"),
+    ("_higher_order_ops.cudagraph_conditional_nodes", "ControlFlowOpWarmupDispatchMode"),
+    ("_library.fake_profile", "OpProfile load_op_profiles"),
+    ("fx.passes.runtime_assert", "insert_deferred_runtime_asserts"),
+    ("fx.experimental.symbolic_shapes", "ShapeEnv DimDynamic StatelessSymbolicContext eval_guards bind_symbols"),
+    ("_dynamo.testing", "AotEagerAndRecordGraphs InductorAndRecordGraphs"),
+]
+
+
+@mindtorch_only
+@pytest.mark.parametrize("module, names", REFUSED)
+def test_names_that_refuse(module: str, names: str) -> None:
+    for name in names.split():
+        with pytest.raises(NotImplementedError, match=f"torch.{module}"):
+            getattr(of(module), name)()
+
+
+def test_compilers_that_do_nothing() -> None:
+    graph = of("fx").symbolic_trace(lambda x: x + 1)
+    boxed = of("_functorch.compilers").nop(graph, [])
+    assert boxed([torch.ones(2)]).tolist() == [2.0, 2.0] and boxed._boxed_call
+    assert of("_functorch.aot_autograd").make_boxed_func(lambda a, b: a - b)([5, 3]) == 2
+
+
+def test_decompositions_are_there_when_imported() -> None:
+    table = of("_decomp").decomposition_table
+    assert torch.ops.aten.silu.default in table and torch.ops.aten.addmm.default in table
+
+
+def test_context_of_a_trace() -> None:
+    guards = of("_guards")
+    assert guards.TracingContext.try_get() is None
+    mode = of("_subclasses.fake_tensor").FakeTensorMode()
+    with guards.tracing(guards.TracingContext(mode)):
+        assert guards.detect_fake_mode() is mode and guards.TracingContext.get().fake_mode is mode
+    assert guards.detect_fake_mode() is None
+    with pytest.raises(RuntimeError, match="within an ongoing trace"):
+        guards.TracingContext.get()
+
+
+def test_metadata_of_tensors() -> None:
+    extract = of("_subclasses.fake_tensor").extract_tensor_metadata
+    x = torch.ones(2, 3, 4, 5)
+    assert extract(x) == extract(torch.zeros(2, 3, 4, 5)) != extract(x.double())
+    last = extract(x.contiguous(memory_format=torch.channels_last))
+    assert last.memory_format is torch.channels_last and last.storage_bytes == 480
+    assert extract(x[:, :, ::2]).memory_format is None
+    assert extract(torch.eye(3).to_sparse()).sparse_dim == 2
+
+
+def test_tests_with_settings_changed() -> None:
+    testing = of("_dynamo.testing")
+
+    class Cases:
+        limit = 1
+
+        def test_limit(self) -> int:
+            return self.limit
+
+    made = testing.make_test_cls_with_patches(Cases, "Patched", "_two", (Cases, "limit", 2))
+    assert made.__name__ == "PatchedCases" and not hasattr(made, "test_limit")
+    assert made.test_limit_two(Cases()) == 2 and Cases().test_limit() == 1
+    assert testing.normalize_gm("a = 1 \n  # one\n\n\n\nb = 2\n") == "a = 1\n\nb = 2\n"
+
+
+def test_copies_of_inputs() -> None:
+    clone = of("_dynamo.utils").clone_input
+    x = torch.arange(12.0).reshape(3, 4).t().requires_grad_()
+    y = clone(x)
+    assert y.stride() == x.stride() and y.requires_grad and y.tolist() == x.tolist() and y.data_ptr() != x.data_ptr()

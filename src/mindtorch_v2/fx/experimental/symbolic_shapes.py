@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
-from typing import Any, NoReturn
+from typing import Any
+
+from ..._unserved import offer as _offer
 
 
 def guard_or_true(a: Any) -> bool:
@@ -111,6 +113,26 @@ def sym_or(x: Any, *others: Any) -> bool:
     return bool(x) or any(others)
 
 
+def expect_true(a: Any, skip: int = 0) -> bool:
+    """The truth of a condition."""
+    return bool(a)
+
+
+def guarding_hint_or_throw(a: Any) -> Any:
+    """The number."""
+    return a
+
+
+def fx_placeholder_vals(gm: Any) -> list[Any]:
+    """What the placeholders of a graph stand for."""
+    return [n.meta["val"] for n in gm.graph.nodes if n.op == "placeholder"]
+
+
+def fx_placeholder_targets(gm: Any) -> list[str]:
+    """The names of a graph's placeholders."""
+    return [n.target for n in gm.graph.nodes if n.op == "placeholder"]
+
+
 class GuardOnDataDependentSymNode(RuntimeError):
     """Raised by PyTorch where a program depends on an unknown size."""
 
@@ -123,26 +145,12 @@ class ConstraintViolationError(RuntimeError):
     """Raised by PyTorch where sizes break a promise."""
 
 
-class ShapeEnv:
-    """What is known about symbols; refused: there are none."""
-
-    def __init__(self, *args: Any, **kwargs: Any) -> None:
-        _refuse("ShapeEnv")
-
-
-class DimDynamic:
-    """How a size may change; refused: sizes are numbers."""
-
-    def __init__(self, *args: Any, **kwargs: Any) -> None:
-        _refuse("DimDynamic")
-
-
-class StatelessSymbolicContext:
-    """Which sizes of a tensor may change; refused: sizes are numbers."""
-
-    def __init__(self, *args: Any, **kwargs: Any) -> None:
-        _refuse("StatelessSymbolicContext")
-
-
-def _refuse(name: str) -> NoReturn:
-    raise NotImplementedError(f"torch.fx.experimental.symbolic_shapes.{name}: there are no symbolic sizes here")
+_offer(
+    __name__,
+    "bind_symbols eval_guards eval_is_non_overlapping_and_dense lru_cache canonicalize_bool_expr constrain_range "
+    "constrain_unify _constrain_range_for_size rebind_unbacked resolve_unbacked_bindings compute_unbacked_bindings",
+    "CallMethodKey ConvertIntKey DimConstraints DimDynamic DivideByKey DynamicDimConstraintPrinter InnerTensorKey "
+    "PropagateUnbackedSymInts RelaxedUnspecConstraint ShapeEnv ShapeEnvSettings StatefulSymbolicContext "
+    "StatelessSymbolicContext StrictMinMaxConstraint SubclassSymbolicContext SymbolicContext SYMPY_INTERP",
+    "{name}: there are no symbolic sizes here",
+)
