@@ -138,7 +138,7 @@ def by_unit_vectors(
 
     @functools.wraps(func)
     def wrapper(*args: Any, **kwargs: Any) -> Any:
-        from . import vmap
+        from ._vmap import map_rows
 
         inputs, in_spec = tree_flatten(chosen(args, argnums))
 
@@ -159,7 +159,7 @@ def by_unit_vectors(
             # No unit vector: the results alone say what is empty.
             columns, aux = _empty(one, inputs, has_aux)
         else:
-            found = vmap(push, randomness=randomness)(*basis)
+            found = map_rows(push, basis, randomness, None)
             columns = found[0]
             aux = tree_map_first(found[1]) if has_aux else None
         outputs, out_spec = tree_flatten(columns)
@@ -186,7 +186,7 @@ def _by_input(column: Any, inputs: list[Any]) -> list[Any]:
     """The derivatives of one result, from those along all unit vectors, by input."""
     shape = tuple(column.shape[1:])
     last = column.movedim(0, -1)
-    parts = last.split([t.numel() for t in inputs], dim=-1)
+    parts = (last,) if len(inputs) == 1 else last.split([t.numel() for t in inputs], dim=-1)
     return [part.reshape(shape + tuple(t.shape)) for part, t in zip(parts, inputs)]
 
 

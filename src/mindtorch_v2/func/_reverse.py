@@ -13,12 +13,14 @@ from typing import Any
 
 import mindtorch_v2 as torch
 
+from .._autograd.engine import grad_one
 from .._autograd.node import ACCUMULATE, Node
 from .._batching.dims import lift
+from .._batching.kernel import QUIET
 from .._batching.level import begin, end, live
-from .._dispatch.keys import VIEW
-from .._dispatch.state import is_grad_enabled, set_grad_enabled
-from .._tensor_base import requires_grad, set_requires_grad
+from .._dispatch.keys import AUTOGRAD, BACKENDS, BATCHED, VIEW
+from .._dispatch.state import STATE, is_grad_enabled, modes, set_grad_enabled
+from .._tensor_base import alias, requires_grad, set_requires_grad
 from ..utils._pytree import TreeSpec, tree_flatten, tree_unflatten
 from ._arguments import Argnums, check_real, chosen, replaced, seen, standard_basis, tensors_only
 
@@ -55,14 +57,13 @@ class Scope:
             for level in live():
                 new = lift(new, level)
         else:
-            with torch.no_grad():
-                new = seen(t)
-                for level in live():
-                    new = lift(new, level)
             # A leaf: nobody else sees it, so that it is no view.
-            new._base_field, new._view_op, new._view_args = None, None, None
-            new._keys &= ~VIEW
-            new._cmeta = 0
+            new = _without_history(t)
+            if live():
+                with torch.no_grad():
+                    for level in live():
+                        new = lift(new, level)
+                new = _forgotten(new)
             set_requires_grad(new, True)
         self.inputs.append(new)
         return new
@@ -95,9 +96,20 @@ class Scope:
         return t if followed or not requires_grad(t) else _without_history(t)
 
 
+# Tensors of which nothing but memory and history is known.
+_PLAIN = int(BACKENDS | AUTOGRAD | VIEW | BATCHED)
+
+
 def _without_history(t: Any) -> Any:
+    """A tensor of its own over the same memory."""
+    if t._keys & ~_PLAIN == 0 and type(t) is torch.Tensor and STATE.levels == 0 and not modes() & ~QUIET:
+        return alias(t, t._shape, t._stride, t._offset)
     with torch.no_grad():
         new = seen(t)
+    return _forgotten(new)
+
+
+def _forgotten(new: Any) -> Any:
     new._base_field, new._view_op, new._view_args = None, None, None
     new._keys &= ~VIEW
     new._cmeta = 0
@@ -112,7 +124,10 @@ def gradients(
     found: tuple[Any, ...] = (None,) * len(inputs)
     if len(at) == 1:
         start = None if given is None else given[at[0]]
-        found = torch.autograd.grad(outputs[at[0]], inputs, start, keep, create, allow_unused=True)
+        if not modes() & ~QUIET and (start is None or isinstance(start, torch.Tensor)):
+            found = tuple(grad_one(outputs[at[0]], start, tuple(inputs), keep, create))
+        else:
+            found = torch.autograd.grad(outputs[at[0]], inputs, start, keep, create, allow_unused=True)
     elif at:
         found = torch.autograd.grad(
             [outputs[i] for i in at],
@@ -284,7 +299,7 @@ def jacrev(
         inputs, in_spec = tree_flatten(chosen(args, argnums))
         rows = _rows(outputs, out_spec, pull, chunk_size)
         sizes = [t.numel() for t in outputs]
-        columns = [row.split(sizes, 0) for row in rows]
+        columns = [(row,) if len(sizes) == 1 else row.split(sizes, 0) for row in rows]
         parts = []
         for k, out in enumerate(outputs):
             one = [column[k].reshape(tuple(out.shape) + tuple(x.shape)) for column, x in zip(columns, inputs)]
@@ -297,11 +312,12 @@ def jacrev(
 
 def _rows(outputs: list[Any], spec: TreeSpec, pull: Any, chunk_size: int | None) -> list[Any]:
     """For each input the gradients of all elements of the outputs, one below the other."""
-    from . import vmap
+    from ._vmap import map_rows
 
     def one(*basis: Any) -> Any:
-        return tuple(tree_flatten(pull(tree_unflatten(list(basis), spec)))[0])
+        found = tree_flatten(pull(tree_unflatten(list(basis), spec)))[0]
+        return found[0] if len(found) == 1 else tuple(found)
 
     basis = standard_basis(outputs)
-    found: list[Any] = list(vmap(one, chunk_size=chunk_size)(*basis))
-    return found
+    found = map_rows(one, basis, "error", chunk_size)
+    return [found] if isinstance(found, torch.Tensor) else list(found)

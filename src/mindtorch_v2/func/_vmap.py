@@ -174,6 +174,20 @@ def _in_chunks(
     return tree_unflatten(whole, structure)
 
 
+def _check_randomness(randomness: Any) -> None:
+    if randomness not in _RANDOMNESS:
+        raise RuntimeError(f"Only allowed values for randomness are 'error', 'different', or 'same'. Got {randomness}")
+
+
+def map_rows(func: Callable[..., Any], rows: list[Any], randomness: str, chunk_size: int | None) -> Any:
+    """`vmap(func, ...)(*rows)` over the first dimension of tensors, for one call."""
+    _check_randomness(randomness)
+    size = common_size(tuple(rows), 0)
+    if chunk_size is None and size >= 0:
+        return map_tensors(func, tuple(rows), {}, size, 0, 0, randomness, _outputs)
+    return vmap(func, randomness=randomness, chunk_size=chunk_size)(*rows)
+
+
 def vmap(
     func: Callable[..., Any],
     in_dims: Any = 0,
@@ -183,8 +197,7 @@ def vmap(
     chunk_size: int | None = None,
 ) -> Callable[..., Any]:
     """A function that maps `func` over the dimensions `in_dims` of its arguments, with the results in `out_dims`."""
-    if randomness not in _RANDOMNESS:
-        raise RuntimeError(f"Only allowed values for randomness are 'error', 'different', or 'same'. Got {randomness}")
+    _check_randomness(randomness)
     if not (chunk_size is None or chunk_size > 0):
         raise ValueError(f"vmap: chunk_size should be None or greater than 0. (got {chunk_size})")
 

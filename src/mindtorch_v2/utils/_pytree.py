@@ -630,6 +630,8 @@ def tree_unflatten(leaves: Iterable[Any], treespec: TreeSpec) -> PyTree:
             f"tree_unflatten(leaves, treespec): `leaves` has length {len(values)} but the spec refers to "
             f"a pytree that holds {treespec.num_leaves} items ({treespec})."
         )
+    if treespec is _LEAF:
+        return values[0]
     return _unflatten(iter(values), treespec)
 
 
