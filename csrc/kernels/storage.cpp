@@ -8,6 +8,7 @@
 #include <cstddef>
 #include <cstdio>
 #include <ctime>
+#include <memory>
 #include <mutex>
 #include <utility>
 #include <vector>
@@ -331,14 +332,6 @@ PyObject* storage_wrap(PyObject*, PyObject* const* args, Py_ssize_t nargs) {
 
 bool is_resizable(const StorageObject* s) { return s->owner == nullptr && !s->fixed && s->exports == 0; }
 
-PyObject* storage_fix(PyObject* self, PyObject* const*, Py_ssize_t nargs) {
-    return guard([&]() -> PyObject* {
-        expect_args("Storage.fix", nargs, 0);
-        reinterpret_cast<StorageObject*>(self)->fixed = true;
-        Py_RETURN_NONE;
-    });
-}
-
 PyObject* storage_resize(PyObject* self, PyObject* const* args, Py_ssize_t nargs) {
     return guard([&]() -> PyObject* {
         expect_args("Storage.resize", nargs, 1);
@@ -382,6 +375,102 @@ PyObject* storage_exchange(PyObject* self, PyObject* const* args, Py_ssize_t nar
         std::swap(s->owner, other->owner);
         return PyBool_FromLong(s->exports || s->fixed || running_calls > 1);
     });
+}
+
+// Memory that several storages read and none may write: a block with one holder for each storage, in a capsule that
+// stands where a storage of foreign memory has its owner. Whoever is to write takes a copy first, or the block itself
+// if nobody else is left.
+constexpr char SHARED[] = "mindtorch_v2._native.shared";
+
+struct SharedBlock {
+    char* ptr;
+    size_t capacity;
+    int64_t nbytes;
+};
+
+bool is_shared(const StorageObject* s) { return s->owner && PyCapsule_IsValid(s->owner, SHARED); }
+
+SharedBlock* shared_block(PyObject* capsule) {
+    return static_cast<SharedBlock*>(PyCapsule_GetPointer(capsule, SHARED));
+}
+
+void free_shared(PyObject* capsule) {
+    SharedBlock* block = shared_block(capsule);
+    if (block->ptr) {
+        if (MT_UNLIKELY(watched)) note(block->ptr, -block->nbytes);
+        bool kept = false;
+        if (running_calls > 0) {  // a kernel of another thread may still read it
+            try {
+                retired().push_back({block->ptr, block->capacity});
+                kept = memory_retired = true;
+            } catch (const std::bad_alloc&) {
+                kept = true;  // lost rather than freed under a kernel
+            }
+        }
+        if (!kept) data_free(block->ptr, block->capacity);
+    }
+    delete block;
+}
+
+PyObject* storage_lazy_clone(PyObject* self, PyObject* const*, Py_ssize_t nargs) {
+    return guard([&]() -> PyObject* {
+        expect_args("Storage.lazy_clone", nargs, 0);
+        StorageObject* s = reinterpret_cast<StorageObject*>(self);
+        if (!is_shared(s)) {
+            if (!is_resizable(s)) Py_RETURN_NONE;
+            auto block = std::make_unique<SharedBlock>(SharedBlock{s->ptr, s->capacity, s->nbytes});
+            PyObject* capsule = PyCapsule_New(block.get(), SHARED, free_shared);
+            if (!capsule) fail_set();
+            block.release();
+            s->owner = capsule;
+            s->capacity = 0;
+        }
+        StorageObject* clone = new_object();
+        clone->ptr = s->ptr;
+        clone->nbytes = s->nbytes;
+        clone->owner = Py_NewRef(s->owner);
+        return reinterpret_cast<PyObject*>(clone);
+    });
+}
+
+// Gives a storage bytes of its own where lazy clones share them; whether they did.
+bool materialize(StorageObject* s) {
+    if (!is_shared(s)) return false;
+    SharedBlock* block = shared_block(s->owner);
+    if (Py_REFCNT(s->owner) == 1) {
+        s->capacity = block->capacity;
+        block->ptr = nullptr;
+    } else {
+        size_t capacity;
+        char* ptr = data_alloc((size_t)s->nbytes, &capacity);
+        if (s->nbytes) std::memcpy(ptr, s->ptr, (size_t)s->nbytes);
+        if (MT_UNLIKELY(watched) && ptr) note(ptr, s->nbytes);
+        s->ptr = ptr;
+        s->capacity = capacity;
+    }
+    Py_CLEAR(s->owner);
+    return true;
+}
+
+PyObject* storage_materialize(PyObject* self, PyObject* const*, Py_ssize_t nargs) {
+    return guard([&]() -> PyObject* {
+        expect_args("Storage.materialize", nargs, 0);
+        return PyBool_FromLong(materialize(reinterpret_cast<StorageObject*>(self)));
+    });
+}
+
+PyObject* storage_fix(PyObject* self, PyObject* const*, Py_ssize_t nargs) {
+    return guard([&]() -> PyObject* {
+        expect_args("Storage.fix", nargs, 0);
+        StorageObject* s = reinterpret_cast<StorageObject*>(self);
+        materialize(s);
+        s->fixed = true;
+        Py_RETURN_NONE;
+    });
+}
+
+PyObject* get_shared(PyObject* self, void*) {
+    return PyBool_FromLong(is_shared(reinterpret_cast<StorageObject*>(self)));
 }
 
 int storage_getbuffer(PyObject* self, Py_buffer* view, int flags) {
@@ -429,6 +518,7 @@ PyGetSetDef storage_getset[] = {
     {"nbytes", get_nbytes, nullptr, "Size in bytes.", nullptr},
     {"resizable", get_resizable, nullptr,
      "Whether the memory may move: it is the allocator's own, and nobody else was given its address.", nullptr},
+    {"shared", get_shared, nullptr, "Whether others read the same memory: materialize() before writing.", nullptr},
     {"owner", get_owner, nullptr, "The object that keeps foreign memory alive, or None.", nullptr},
     {"wrapper", get_wrapper, set_wrapper, "The storage as Python sees it, or None.", nullptr},
     {nullptr, nullptr, nullptr, nullptr, nullptr}};
@@ -438,6 +528,11 @@ PyMethodDef storage_type_methods[] = {
      "wrap(address, nbytes, owner): foreign memory, kept alive by owner."},
     MT_METHOD("exchange", storage_exchange,
               "exchange(other): take the memory of a storage of the same size, and give it this one's."),
+    MT_METHOD("lazy_clone", storage_lazy_clone,
+              "lazy_clone(): a storage of the same bytes, which are copied by the first that is to write; None if the "
+              "memory is not the allocator's own, or its address was given away."),
+    MT_METHOD("materialize", storage_materialize,
+              "materialize(): bytes of this storage's own where lazy clones share them; whether they did."),
     MT_METHOD("fix", storage_fix, "fix(): the memory stays where it is from now on, as long as the storage lives."),
     MT_METHOD("resize", storage_resize, "resize(nbytes): change the size in place, keeping the common prefix."),
     {nullptr, nullptr, 0, nullptr}};

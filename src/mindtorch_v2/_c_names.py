@@ -250,9 +250,8 @@ def _is_torch_function_all_disabled() -> bool:
 
 # -- addresses --------------------------------------------------------------------------------------------------------
 def _data_address(tensor: TensorBase) -> int:
-    """Where the storage of a tensor begins."""
-    storage: Any = tensor
-    return int(storage.untyped_storage().data_ptr())
+    """Where the storage of a tensor begins; asking does not make the memory the tensor's own."""
+    return int(tensor._storage.ptr)
 
 
 def _storage_address(tensor: TensorBase) -> int:
@@ -261,8 +260,8 @@ def _storage_address(tensor: TensorBase) -> int:
 
 
 def _is_cow_tensor(tensor: TensorBase) -> bool:
-    """Whether the memory is copied by the first write. A lazy clone is copied at once here, so that none is."""
-    return False
+    """Whether the memory is copied by the first write, because lazy clones share it."""
+    return bool(getattr(tensor._storage, "shared", False))
 
 
 def _get_cpu_allow_fp16_reduced_precision_reduction() -> bool:

@@ -101,6 +101,10 @@ class Storage:
         """Take the memory of a storage of the same size and give it this one's. Whether the old one may be in use."""
     def fix(self) -> None:
         """The memory stays where it is from now on: its address was given away."""
+    def lazy_clone(self) -> Storage | None:
+        """The same bytes, copied by the first that is to write; None where the memory cannot be shared."""
+    def materialize(self) -> bool:
+        """Bytes of its own where lazy clones share them; whether they did."""
     def resize(self, nbytes: int, /) -> None:
         """In place; the common prefix is kept."""
     @property
@@ -109,6 +113,8 @@ class Storage:
     def nbytes(self) -> int: ...
     @property
     def resizable(self) -> bool: ...
+    @property
+    def shared(self) -> bool: ...
     @property
     def owner(self) -> Any: ...
     wrapper: Any

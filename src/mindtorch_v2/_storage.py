@@ -60,6 +60,13 @@ _SIGNATURES = """ received an invalid combination of arguments - got {}, but exp
 _NO_MEMORY = "Attempted to access the data pointer on an invalid python storage."
 
 
+def _own(raw: Any) -> Any:
+    """The raw storage with memory of its own, before it is written or its address given away."""
+    if isinstance(raw, _native.Storage):
+        raw.materialize()
+    return raw
+
+
 class UntypedStorage:
     """Bytes on a device."""
 
@@ -147,14 +154,15 @@ class UntypedStorage:
         raw = self._raw
         if isinstance(raw, MetaStorage) and self._has_no_memory():
             raise RuntimeError(_NO_MEMORY)
-        return int(raw.ptr)
+        return int(_own(raw).ptr)
 
     def _has_no_memory(self) -> bool:
         """That of a tensor whose class computes (`__torch_dispatch__`): a size on a device where others have bytes."""
         return isinstance(self._raw, MetaStorage) and self._device.type != "meta"
 
     def resizable(self) -> bool:
-        return bool(self._raw.resizable)
+        raw = self._raw
+        return bool(raw.resizable) or bool(getattr(raw, "shared", False))
 
     def untyped(self) -> UntypedStorage:
         return self
@@ -171,6 +179,7 @@ class UntypedStorage:
     @property
     def data(self) -> Any:
         """The bytes as a flat array over the same memory; on an accelerator, a copy of them."""
+        _own(self._raw)
         return flat(self, uint8)
 
     # -- bytes ----------------------------------------------------------------------------------------------------
@@ -192,7 +201,8 @@ class UntypedStorage:
             start, n = self._range(index)
             if self._device.type == "npu":
                 return _wrap(self._raw.part(start, n), self._device)
-            return _wrap(_native.Storage.wrap(self._raw.ptr + start, n, self._raw), self._device)
+            raw = _own(self._raw)
+            return _wrap(_native.Storage.wrap(raw.ptr + start, n, raw), self._device)
         if not _is_int(index):
             raise TypeError(f"can't index a torch.UntypedStorage with {type(index).__name__}")
         at = self._position(index)
@@ -215,6 +225,7 @@ class UntypedStorage:
             part: Any = as_tensor(self[start : start + n])
             part.fill_(int(value) % 256)
         elif not isinstance(self._raw, MetaStorage):
+            _own(self._raw)
             self._bytes()[start : start + n] = bytes([int(value) % 256]) * n
 
     def _range(self, index: slice) -> tuple[int, int]:
@@ -288,7 +299,7 @@ class UntypedStorage:
             raise ValueError("Overflow when unpacking long long")
         if not self.resizable():
             raise RuntimeError("Trying to resize storage that is not resizable")
-        self._raw.resize(int(size))
+        _own(self._raw).resize(int(size))
         return self
 
     def new(self) -> UntypedStorage:

@@ -7,7 +7,7 @@ and VIEW exactly when it tracks a base. `_shape`, `_stride` and `_offset` count 
 
 from __future__ import annotations
 
-from typing import Any, Final
+from typing import Any, Final, final
 
 from . import _native
 from ._autograd.node import Node
@@ -37,6 +37,7 @@ from ._sizes import LONG_MIN, SHORT, numel_of
 from ._strides import strides_contiguous
 
 _alloc: Final[Any] = _native.alloc_instance
+_Storage: Final[Any] = _native.Storage
 _item: Final[Any] = _native.item
 _tolist: Final[Any] = _native.tolist
 
@@ -305,6 +306,7 @@ class TensorBase:
     def data_ptr(self) -> int:
         if numel(self) == 0:
             return 0
+        own_memory(self)
         ptr: i64 = self._storage.ptr
         if self._keys & BATCHED:
             raise RuntimeError("Cannot access data pointer of Tensor that doesn't have storage")
@@ -718,6 +720,25 @@ def counter(t: TensorBase) -> VersionCounter:
 def version(t: TensorBase) -> i64:
     vc = t._vc
     return vc.value if vc is not None else 0
+
+
+@final
+class _LazyClones:
+    """Whether a lazy clone was ever made: until then no memory is shared, and writes ask nothing more."""
+
+    def __init__(self) -> None:
+        self.made = False
+
+
+LAZY_CLONES: Final = _LazyClones()
+
+
+def own_memory(t: TensorBase) -> None:
+    """Before memory is written or its address given away: what lazy clones share is copied."""
+    if LAZY_CLONES.made:
+        storage = t._storage
+        if isinstance(storage, _Storage):
+            storage.materialize()
 
 
 def bump(t: TensorBase) -> None:

@@ -139,7 +139,7 @@ _LISTED = {
     "inner": "_cast_Byte- _cast_Char- _cast_Double- _cast_Float- _cast_Half- _cast_Int- _cast_Long- "
              "_cast_Short- ._autocast_to_full_precision ._autocast_to_reduced_precision "
              "_saturate_weight_to_fp16- _shape_as_tensor- _reshape_from_tensor- _reshape_alias_copy- "
-             "_dim_arange- _stack- _to_cpu- flatten_dense_tensors= unflatten_dense_tensors= _lazy_clone "
+             "_dim_arange- _stack- _to_cpu- flatten_dense_tensors= unflatten_dense_tensors= "
              "_efficientzerotensor- _make_dep_token- _has_compatible_shallow_copy_type- "
              "_assert_scalar- _functional_assert_scalar- _assert_tensor_metadata- "
              "_functional_sym_constrain_range- _functional_sym_constrain_range_for_size- _is_all_true "

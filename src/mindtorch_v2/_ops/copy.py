@@ -8,7 +8,7 @@ from .._autograd.record import CastDerivative, Formulas
 from .._backends.common import overlap, transfer
 from .._dispatch.op import Op
 from .._tensor_base import TensorBase
-from .rules.shape import CloneRule, CopyRule, FillRule, ToCopyRule
+from .rules.shape import CloneRule, CopyRule, FillRule, LazyCloneRule, ToCopyRule
 from .table import op
 
 
@@ -68,6 +68,9 @@ FILL.row.inplace_op.derivative = InplaceDerivative(Formulas("fill_", FILL.schema
 CLONE: Op = op("clone(Tensor self, *, MemoryFormat? memory_format=None) -> Tensor", meta=CloneRule(),
            grad=dict(self=lambda g: g))
 transfer.everywhere(CLONE, transfer.CLONE)
+# The copy is made by whoever writes first; a result with other strides than the argument's only where it is made now.
+_LAZY_CLONE: Op = op("_lazy_clone(Tensor self) -> Tensor", meta=LazyCloneRule(), grad=dict(self=lambda g: g))
+transfer.everywhere(_LAZY_CLONE, transfer.LAZY_CLONE)
 # These know what conjugate and negative views are: all other operators are given what they make of those.
 CLONE.reads_lazily = _COPY_INTO.reads_lazily = True
 

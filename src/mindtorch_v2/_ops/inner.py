@@ -109,7 +109,6 @@ def _unflattened(flat: Any, tensors: list[Any]) -> tuple[Any, ...]:
 
 
 inner("unflatten_dense_tensors(Tensor flat, Tensor[] tensors) -> Tensor[]", _unflattened, function=False)
-inner("_lazy_clone(Tensor self) -> Tensor", lambda self: self.clone(), method=True)
 inner(
     "_efficientzerotensor(SymInt[] size, *, ScalarType? dtype=None, Layout? layout=None, Device? device=None, bool? "
     "pin_memory=None) -> Tensor",

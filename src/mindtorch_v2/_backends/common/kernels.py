@@ -19,7 +19,7 @@ from ..._ops.rules.layout import expand_strides
 from ..._ops.rules.out import Target
 from ..._sizes import numel_of, resized_bytes, strided_bytes
 from ..._strides import contiguous_strides
-from ..._tensor_base import MULTI_OUTPUT_NODE, TensorBase, alias, bump, make_view, numel
+from ..._tensor_base import MULTI_OUTPUT_NODE, TensorBase, alias, bump, make_view, numel, own_memory
 from ..._warn import warn
 from .overlap import (
     ALONE,
@@ -269,6 +269,9 @@ class OutOfParts(Kernel):
         bits = keys & BACKENDS
         outs = args[n:]
         kernel = func.below(bits, args[:n])
+        for out in outs:
+            if isinstance(out, TensorBase):
+                own_memory(out)
         if len(outs) == 1 and isinstance(outs[0], TensorBase) and kernel.parts_into(args[:n], outs[0]):
             bump(outs[0])
             return outs[0]
@@ -357,6 +360,7 @@ def resize(t: TensorBase, shape: tuple[int, ...], stride: tuple[int, ...]) -> No
     if need > t._storage.nbytes:
         if t._keys & BATCHED:
             raise RuntimeError("vmap: a tensor inside of vmap cannot be resized to more elements than it has")
+        own_memory(t)
         t._storage.resize(need)
     t._shape = shape
     t._stride = stride

@@ -1,6 +1,6 @@
 """Which memory may be written: PyTorch's checks on tensors that overlap themselves or each other.
 
-Invariant: these run before a kernel writes anything.
+Invariant: these run before a kernel writes anything, and leave the target memory of its own.
 """
 
 from __future__ import annotations
@@ -9,7 +9,7 @@ from typing import Any, Final
 
 from ..._mypyc import i64
 from ..._strides import extent, strides_dense
-from ..._tensor_base import TensorBase, is_contiguous, numel
+from ..._tensor_base import TensorBase, is_contiguous, numel, own_memory
 from ..._warn import warn
 
 _SELF_OVERLAP = (
@@ -123,6 +123,7 @@ def warn_repeated(name: str, target: TensorBase) -> None:
 
 def check_write(rule: i64, target: TensorBase, args: tuple[Any, ...]) -> None:
     """Whether an in-place operator may write its target; PyTorch asks before it looks at shapes."""
+    own_memory(target)
     if rule == 0:
         check_no_internal_overlap(target)
         check_inputs(target, args)
@@ -148,6 +149,7 @@ def check_write(rule: i64, target: TensorBase, args: tuple[Any, ...]) -> None:
 
 def check_out(rule: i64, out: TensorBase, args: tuple[Any, ...]) -> None:
     """The same for `out=`; here every argument is an input."""
+    own_memory(out)
     check_no_internal_overlap(out)
     if rule == 0:
         check_inputs(out, args)

@@ -17,7 +17,7 @@ from ..._dtype import dtype
 from ..._mypyc import mypyc_attr
 from ..._sizes import new_bytes
 from ..._strides import contiguous_strides
-from ..._tensor_base import TensorBase, make
+from ..._tensor_base import TensorBase, make, own_memory
 
 _Storage: Final[Any] = _native.Storage
 
@@ -112,6 +112,7 @@ def empty_contiguous(shape: tuple[int, ...], dt: dtype, dev: device) -> TensorBa
 
 
 def copy_same_device(dst: TensorBase, src: TensorBase) -> None:
+    own_memory(dst)
     runtime_of(dst).copy(dst, computed(src))
 
 

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from typing import Any, Final, final
 
+from ... import _native
 from ..._device import CPU as CPU_DEVICE
 from ..._dispatch.keys import BACKENDS, CPU, LAZY, META
 from ..._dispatch.op import Kernel, Op, Spec
@@ -17,13 +18,15 @@ from ..._ops.rules.layout import expand_strides
 from ..._ops.rules.pointwise import broadcast_shapes
 from ..._ops.rules.shape import check_copy, check_fill, check_value, skipped
 from ..._strides import contiguous_strides, extent, may_overlap
-from ..._tensor_base import TensorBase, alias, bump, is_contiguous, numel
+from ..._tensor_base import LAZY_CLONES, TensorBase, alias, bump, is_contiguous, numel, own_memory
 from ..._warn import warn, warn_once
 from .kernels import resize
 from .lazy import apply, bare, differing, fill_from
 from .overlap import COPIES, FILLS, check_no_internal_overlap, check_write, is_dense
 from .pinning import empty_pinned
 from .runtime import empty, empty_spec, runtime_of
+
+_Storage: Final[Any] = _native.Storage
 
 # Transfers between two devices by (destination bit << 8 | source bit): functions of two tensors whose elements lie
 # without gaps in the same order and have the same dtype, and of whether the copy may be late: still running when the
@@ -111,6 +114,28 @@ class CloneKernel(Kernel):
             return out
         runtime_of(out).copy(out, src)
         return out
+
+
+@final
+class LazyCloneKernel(Kernel):
+    """A copy that is made by the first write to either tensor; at once where the memory cannot be shared."""
+
+    def run(self, op: Op, args: tuple[Any, ...], keys: i64) -> Any:
+        src = args[0]
+        assert isinstance(src, TensorBase)
+        storage = src._storage
+        shared: Any = storage.lazy_clone() if isinstance(storage, _Storage) else None
+        if shared is None:
+            s = op.infer(args)
+            assert isinstance(s, Spec)
+            out = empty_spec(s)
+            runtime_of(out).copy(out, src)
+            return out
+        LAZY_CLONES.made = True
+        lazy = alias(src, src._shape, src._stride, src._offset)
+        lazy._storage = shared
+        lazy._vc = None
+        return lazy
 
 
 @final
@@ -258,6 +283,7 @@ class CreateOutKernel(Kernel):
         dev = plain[self.at + 2]
         if dev is not None and (dev.type != out._device.type or (dev.index is not None and dev != out._device)):
             raise RuntimeError(f"device {dev} does not match device of out parameter ({out._device})")
+        own_memory(out)
         plain[self.at] = out._dtype
         plain[self.at + 2] = out._device
         given = tuple(plain)
@@ -487,6 +513,7 @@ class StridedMapKernel(Kernel):
 
 
 CLONE: Final = CloneKernel()
+LAZY_CLONE: Final = LazyCloneKernel()
 TO_COPY: Final = ToCopyKernel()
 COPY: Final = CopyKernel()
 FILL: Final = FillKernel()

@@ -42,6 +42,16 @@ class CloneRule(Rule):
 
 
 @final
+class LazyCloneRule(Rule):
+    """_lazy_clone(self)"""
+
+    def infer(self, args: tuple[Any, ...]) -> Any:
+        t = args[0]
+        assert isinstance(t, TensorBase)
+        return Spec(t._shape, kept_strides(t, None, t._dtype), t._dtype, t._dtype, t._device)
+
+
+@final
 class ToCopyRule(Rule):
     """to_copy(self, dtype, device, memory_format, non_blocking)"""
 

@@ -12,7 +12,7 @@ from ...._core_operators import CORE
 from ...._dispatch.keys import CPU
 from ...._dtype import dtype
 from ...._ops import batch_norm as rows
-from ...._tensor_base import TensorBase, is_contiguous, numel
+from ...._tensor_base import TensorBase, is_contiguous, numel, own_memory
 from .dense import deliver, dense_as, fresh, is_last, last_as, operand, target, target_last, wide_dtype
 
 _FEW: Final = 8  # places below which a plane is not worth a loop of its own; those of one place are columns
@@ -59,6 +59,7 @@ def _deliver_all(outs: Any, parts: Any) -> None:
 def _update(running: TensorBase, seen: TensorBase, momentum: float, factor: float) -> None:
     """Running statistics after `seen * factor`, without a new version (`rows.update_running`)."""
     if running._keys == CPU and running._dtype is seen._dtype and is_contiguous(running):
+        own_memory(running)
         _running_update(
             running._storage, int(running._offset), running._dtype.code,
             seen._storage, int(seen._offset), seen._dtype.code,

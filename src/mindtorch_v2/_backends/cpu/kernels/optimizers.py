@@ -18,7 +18,7 @@ from ...._dtype import dtype as DType
 from ...._dtype import float32, float64
 from ...._mypyc import i64
 from ...._strides import strides_dense
-from ...._tensor_base import TensorBase, bump, is_contiguous, numel
+from ...._tensor_base import TensorBase, bump, is_contiguous, numel, own_memory
 
 _adam: Final[Any] = _native.fused_adam
 _sgd: Final[Any] = _native.fused_sgd
@@ -53,11 +53,13 @@ def _blocks(lists: list[list[Any]], steps: Any) -> list[Any] | None:
                 return None
             if t._stride != p._stride and not (plain and is_contiguous(t)):
                 return None
+            own_memory(t)
             blocks.append(t._storage)
             blocks.append(int(t._offset))
         if steps is not None:
             step = steps[i]
             if isinstance(step, TensorBase):
+                own_memory(step)
                 blocks.append(step._storage)
                 blocks.append(int(step._offset))
             else:

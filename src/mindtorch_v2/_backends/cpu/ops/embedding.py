@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from ...._dispatch import registry
-from ...._tensor_base import bump
+from ...._tensor_base import bump, own_memory
 from ..kernels.embedding import Embedding, EmbeddingBackward
 from ..lines import cpu, into, makes
 from ..numpy_view import np_view
@@ -34,6 +34,7 @@ def _embedding_renorm(out: Any, self: Any, indices: Any, max_norm: float, norm_t
 def _embedding_renorm_(self: Any, indices: Any, max_norm: float, norm_type: float) -> Any:
     """Without the usual check for overlaps: PyTorch writes row by row, which an expanded table survives."""
     registry.get("embedding_renorm").infer((self, indices, max_norm, norm_type))
+    own_memory(self)
     _embedding_renorm(self, self, indices, max_norm, norm_type)
     bump(self)
     return self
