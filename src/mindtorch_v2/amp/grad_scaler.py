@@ -53,6 +53,8 @@ def _refresh_per_optimizer_state() -> dict[str, Any]:
 class GradScaler:
     """`scaler.scale(loss).backward(); scaler.step(optimizer); scaler.update()`."""
 
+    _takes_halves = False
+
     def __init__(
         self,
         device: str = "cuda",
@@ -161,8 +163,13 @@ class GradScaler:
         # In float64: the reciprocal of a float32 need not round as a division does.
         inv_scale = scale.double().reciprocal().float()
         found_inf = torch.full((), 0.0, dtype=torch.float32, device=scale.device)
-        state["found_inf_per_device"] = self._unscale_grads_(optimizer, inv_scale, found_inf, False)
+        found = self._unscale_grads_(optimizer, inv_scale, found_inf, self._takes_halves)
+        state["found_inf_per_device"] = self._known(found, found_inf)
         state["stage"] = OptState.UNSCALED
+
+    def _known(self, found: dict[device, Tensor], none: Tensor) -> dict[device, Tensor]:
+        """Whether gradients on each device were not finite, as it counts for the step."""
+        return found
 
     # -- stepping -------------------------------------------------------------------------------------------------
     def _maybe_opt_step(self, optimizer: Optimizer, optimizer_state: dict[str, Any], *args: Any, **kwargs: Any) -> Any:

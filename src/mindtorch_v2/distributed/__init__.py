@@ -45,7 +45,17 @@ _HOMES: dict[str, str] = {
 _RENAMED = {"_Backend": "Backend", "_Work": "Work"}
 _MODULES = frozenset(
     (
-        *("_composable", "_functional_collectives", "_tensor", "algorithms", "checkpoint", "constants", "device_mesh"),
+        *(
+            "_composable",
+            "_functional_collectives",
+            "_tensor",
+            "algorithms",
+            "argparse_util",
+            "collective_utils",
+            "checkpoint",
+            "constants",
+            "device_mesh",
+        ),
         *(_C10D, "elastic", "fsdp", "launch", "nn", "optim", "pipelining", "rpc", "run", "tensor", "utils"),
     )
 )

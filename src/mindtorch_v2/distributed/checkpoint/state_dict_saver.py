@@ -9,12 +9,14 @@ from dataclasses import dataclass
 from enum import Enum
 from typing import Any
 
+from ..._device import device
 from .. import distributed_c10d as dist
 from ._steps import Together
 from .default_planner import DefaultSavePlanner
 from .filesystem import FileSystemWriter
 from .metadata import Metadata
 from .planner import SavePlanner
+from .staging import AsyncStager, DefaultStager, StagingOptions
 from .stateful import Stateful
 from .storage import StorageWriter
 
@@ -108,16 +110,6 @@ def _saved(state_dict: dict[str, Any], writer: StorageWriter, planner: SavePlann
     return ranks.all_reduce("write", write, finish)  # type: ignore[no-any-return]
 
 
-def _copied(value: Any) -> Any:
-    """A copy on the host: the program may go on and change its tensors."""
-    from ... import Tensor
-    from ..tensor import DTensor
-
-    if isinstance(value, DTensor):
-        return DTensor(value._local_tensor.detach().to("cpu", copy=True), value._spec, requires_grad=False)
-    return value.detach().to("cpu", copy=True) if isinstance(value, Tensor) else value
-
-
 def async_save(
     state_dict: dict[str, Any],
     *,
@@ -130,27 +122,48 @@ def async_save(
     no_dist: bool = False,
     use_collectives: bool = True,
 ) -> Any:
-    """`save` in a thread, of a copy that is made now. The group must not be used for other things meanwhile."""
-    from ...utils._pytree import tree_map
-
+    """`save` in a thread, of a copy that a stager makes. The group must not be used for other things meanwhile."""
     if async_checkpointer_type is not AsyncCheckpointerType.THREAD:
         raise NotImplementedError("async_save(): argument 'async_checkpointer_type' must be THREAD")
-    if async_stager is not None:
-        raise NotImplementedError("async_save(): argument 'async_stager' is not served: the copy is made in the call")
-    copy = tree_map(_copied, stateful(state_dict))
+    if dist.is_initialized() and device("cpu") not in (process_group or dist._get_default_group())._device_types:
+        raise AssertionError(
+            "A CPU backend must be enabled for async save; try initializing process group with 'cpu:gloo,cuda:nccl'"
+        )
+    stager = async_stager
+    if stager is None:
+        given = storage_writer if isinstance(storage_writer, AsyncStager) else None
+        stager = given or DefaultStager(StagingOptions(False, False, False, False))
+    staged = stager.stage(stateful(state_dict))
+
+    def write() -> Metadata:
+        return save(
+            staged.result() if isinstance(staged, Future) else staged,
+            checkpoint_id=checkpoint_id,
+            storage_writer=storage_writer,
+            planner=planner,
+            process_group=process_group,
+            no_dist=no_dist,
+            use_collectives=use_collectives,
+        )
+
     pool = ThreadPoolExecutor(max_workers=1)
-    done: Any = pool.submit(
-        save,
-        copy,
-        checkpoint_id=checkpoint_id,
-        storage_writer=storage_writer,
-        planner=planner,
-        process_group=process_group,
-        no_dist=no_dist,
-        use_collectives=use_collectives,
-    )
+    done: Any = pool.submit(write)
     pool.shutdown(wait=False)
-    return done
+    if not isinstance(staged, Future):
+        if stager.should_synchronize_after_execute:
+            stager.synchronize_staging()
+        return done
+    there: Future[None] = Future()
+
+    def tell(copy: Future[Any]) -> None:
+        error = copy.exception()
+        if error is None:
+            there.set_result(None)
+        else:
+            there.set_exception(error)
+
+    staged.add_done_callback(tell)
+    return AsyncSaveResponse(there, done)
 
 
 def save_state_dict(

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from ._flat import FlatParameter as FlatParameter
 from ._fully_shard import DataParallelMeshDims as DataParallelMeshDims
 from ._fully_shard import FSDPModule as FSDPModule
 from ._fully_shard import UnshardHandle as UnshardHandle

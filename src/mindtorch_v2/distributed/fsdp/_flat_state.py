@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from typing import Any, NoReturn
+import warnings
+from typing import Any
 
 from ... import nn
 from .. import _collectives as collectives
@@ -13,11 +14,37 @@ from ._flat import FlatUnit
 from .api import StateDictType
 
 
-def not_served(name: str, *args: Any, **kwargs: Any) -> NoReturn:
-    """For what is refused by name."""
-    raise NotImplementedError(
-        f"FullyShardedDataParallel.{name} is not served; optim_state_dict and optim_state_dict_to_load are"
-    )
+def former(name: str, new: str, optim_input: Any, group: Any) -> None:
+    """Of a former function: what it no longer takes, and what to call instead."""
+    for argument, value in (("optim_input", optim_input), ("group", group)):
+        if value is not None:
+            raise NotImplementedError(f"{name}(): argument '{argument}' must be None; give the optimizer itself")
+    if name:
+        warnings.warn(
+            f"``FullyShardedDataParallel.{name}``is being deprecated and is replaced by "
+            f"``FullyShardedDataParallel.{new}``. ``FullyShardedDataParallel.{name}`` may be removed after "
+            "PyTorch 2.2.",
+            FutureWarning,
+            stacklevel=3,
+        )
+
+
+def renamed(given: dict[str, Any], by_name: bool, model: Any, optim: Any) -> dict[str, Any]:
+    """A state dict whose parameters are numbers by names, or the other way."""
+    kinds = {type(key) for key in given["state"]}
+    if kinds - {str, int} or len(kinds) > 1:
+        raise ValueError(f"Invalid parameter keys: {given['state'].keys()}")
+    if kinds == ({str} if by_name else {int}):
+        return given
+    names = {param: name.replace("_fsdp_wrapped_module.", "") for name, param in model.named_parameters()}
+    order = model.parameters() if optim is None else [each for group in optim.param_groups for each in group["params"]]
+    listed = [names[param] for param in order]
+    table: dict[Any, Any] = dict(enumerate(listed)) if by_name else {name: at for at, name in enumerate(listed)}
+    groups = []
+    for group in given["param_groups"]:
+        params = sorted(table[key] for key in group["params"])
+        groups.append({**{key: value for key, value in group.items() if key != "params"}, "params": params})
+    return {"state": {table[key]: value for key, value in given["state"].items()}, "param_groups": groups}
 
 
 def put_whole(unit: FlatUnit, on_host: bool = False, with_grads: bool = False) -> tuple[Any, Any]:

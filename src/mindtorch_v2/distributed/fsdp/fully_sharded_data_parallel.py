@@ -6,7 +6,6 @@ Invariant: names in state dicts are those of the module inside, whatever is wrap
 from __future__ import annotations
 
 import contextlib
-import functools
 import warnings
 from collections.abc import Callable, Iterable, Iterator
 from enum import Enum, auto
@@ -15,6 +14,7 @@ from typing import Any
 from ... import nn
 from .. import _collectives as collectives
 from .. import distributed_c10d as dist
+from .._objects import broadcast_object_list
 from . import _flat_state
 from ._flat import FlatUnit
 from ._life import State
@@ -421,12 +421,66 @@ class FullyShardedDataParallel(nn.Module):
         settings = FullyShardedDataParallel.get_state_dict_type(model)
         return _flat_state.optimizer_state(model, optim, settings, FullyShardedDataParallel.fsdp_modules(model))
 
-    full_optim_state_dict = functools.partial(_flat_state.not_served, "full_optim_state_dict")
-    sharded_optim_state_dict = functools.partial(_flat_state.not_served, "sharded_optim_state_dict")
-    shard_full_optim_state_dict = functools.partial(_flat_state.not_served, "shard_full_optim_state_dict")
-    flatten_sharded_optim_state_dict = functools.partial(_flat_state.not_served, "flatten_sharded_optim_state_dict")
-    scatter_full_optim_state_dict = functools.partial(_flat_state.not_served, "scatter_full_optim_state_dict")
-    rekey_optim_state_dict = functools.partial(_flat_state.not_served, "rekey_optim_state_dict")
+    @staticmethod
+    def full_optim_state_dict(
+        model: Any, optim: Any, optim_input: Any = None, rank0_only: bool = True, group: Any = None
+    ) -> dict[str, Any]:
+        """A former form of `optim_state_dict`: whole, on the host, of the first rank."""
+        _flat_state.former("full_optim_state_dict", "optim_state_dict", optim_input, group)
+        config = FullOptimStateDictConfig(rank0_only=rank0_only)
+        settings = StateDictSettings(StateDictType.FULL_STATE_DICT, FullStateDictConfig(), config)
+        return _flat_state.optimizer_state(model, optim, settings, FullyShardedDataParallel.fsdp_modules(model))
+
+    @staticmethod
+    def sharded_optim_state_dict(model: Any, optim: Any, group: Any = None) -> dict[str, Any]:
+        """A former form of `optim_state_dict`: split."""
+        _flat_state.former("sharded_optim_state_dict", "optim_state_dict", None, group)
+        config = ShardedOptimStateDictConfig()
+        settings = StateDictSettings(StateDictType.SHARDED_STATE_DICT, ShardedStateDictConfig(), config)
+        return _flat_state.optimizer_state(model, optim, settings, FullyShardedDataParallel.fsdp_modules(model))
+
+    @staticmethod
+    def shard_full_optim_state_dict(
+        full_optim_state_dict: dict[str, Any], model: Any, optim_input: Any = None, optim: Any = None
+    ) -> dict[str, Any]:
+        """A former form of `optim_state_dict_to_load`, of a whole state dict that each rank has."""
+        _flat_state.former("shard_full_optim_state_dict", "optim_state_dict_to_load", optim_input, None)
+        return FullyShardedDataParallel.optim_state_dict_to_load(model, optim, full_optim_state_dict)
+
+    @staticmethod
+    def flatten_sharded_optim_state_dict(
+        sharded_optim_state_dict: dict[str, Any], model: Any, optim: Any
+    ) -> dict[str, Any]:
+        """A former form of `optim_state_dict_to_load`, of a split state dict."""
+        _flat_state.former("flatten_sharded_optim_state_dict", "optim_state_dict_to_load", None, None)
+        return FullyShardedDataParallel.optim_state_dict_to_load(model, optim, sharded_optim_state_dict)
+
+    @staticmethod
+    def scatter_full_optim_state_dict(
+        full_optim_state_dict: dict[str, Any] | None,
+        model: Any,
+        optim_input: Any = None,
+        optim: Any = None,
+        group: Any = None,
+    ) -> dict[str, Any]:
+        """A former form of `optim_state_dict_to_load`, of a whole state dict that the first rank has."""
+        _flat_state.former("scatter_full_optim_state_dict", "optim_state_dict_to_load", optim_input, None)
+        told = [full_optim_state_dict]
+        broadcast_object_list(told, group=group, group_src=0)
+        return FullyShardedDataParallel.optim_state_dict_to_load(model, optim, told[0] or {})
+
+    @staticmethod
+    def rekey_optim_state_dict(
+        optim_state_dict: dict[str, Any],
+        optim_state_key_type: OptimStateKeyType,
+        model: Any,
+        optim_input: Any = None,
+        optim: Any = None,
+    ) -> dict[str, Any]:
+        """The state dict of an optimizer of a plain model by the names of parameters, or by their numbers."""
+        _flat_state.former("", "", optim_input, None)
+        by_name = optim_state_key_type is OptimStateKeyType.PARAM_NAME
+        return _flat_state.renamed(optim_state_dict, by_name, model, optim)
 
     def register_comm_hook(self, state: object, hook: Callable[..., Any]) -> None:
         """Let `hook(state, grad)` reduce whole gradients, or `hook(state, grad, output)` those that are split."""

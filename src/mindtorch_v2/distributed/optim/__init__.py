@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+from ..._unserved import offer as _offer
 from .apply_optimizer_in_backward import _apply_optimizer_in_backward as _apply_optimizer_in_backward
 from .apply_optimizer_in_backward import _get_in_backward_optimizers as _get_in_backward_optimizers
 from .post_localSGD_optimizer import PostLocalSGDOptimizer
 from .zero_redundancy_optimizer import ZeroRedundancyOptimizer
 
 __all__ = ["PostLocalSGDOptimizer", "ZeroRedundancyOptimizer"]
+
+_offer(__name__, "as_functional_optim", "DistributedOptimizer", "{name} is not served: it is RPC's and TorchScript's")

@@ -168,7 +168,7 @@ class DistributedDataParallel(Module, Joinable):
         super().__init__()
         Joinable.__init__(self)
         self.logger: Any = None
-        self.process_group = self._chosen_group(process_group, device_mesh)
+        self.process_group = self._chosen_group(process_group, device_mesh, module)
         if device_mesh is not None:
             self.device_mesh = device_mesh
         self.parameters_to_ignore = set(getattr(module, "_ddp_params_and_buffers_to_ignore", ()))
@@ -212,12 +212,16 @@ class DistributedDataParallel(Module, Joinable):
             self._set_static_graph()
 
     @staticmethod
-    def _chosen_group(process_group: Any, device_mesh: Any) -> Any:
+    def _chosen_group(process_group: Any, device_mesh: Any, module: Any) -> Any:
         if process_group and device_mesh is not None:
             raise RuntimeError("Cannot specify both process_group and device_mesh arguments.")
         if device_mesh is not None:
             if device_mesh.ndim != 1:
                 raise RuntimeError(f"Only 1D device mesh is supported, but got {device_mesh}.")
+            if device_mesh._get_root_mesh() != device_mesh:
+                from ...distributed.tensor.parallel.ddp import _pre_dp_module_transform
+
+                _pre_dp_module_transform(module)  # its layers may be split along another dimension
             return device_mesh.get_group(mesh_dim=0)
         return dist._get_default_group() if process_group is None else process_group
 
