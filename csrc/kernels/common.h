@@ -457,6 +457,8 @@ private:
 
 // n elements, strides in BYTES, any dtype pair; dst and src may be the same address. Picks contiguous loops itself.
 void cast_strided(char* dst, int64_t dstep, int dcode, const char* src, int64_t sstep, int scode, int64_t n);
+// n bytes; the two may overlap.
+void move_bytes(char* dst, const char* src, int64_t n);
 // n contiguous elements; dst and src do not overlap unless the codes are equal.
 void cast_block(char* dst, int dcode, const char* src, int scode, int64_t n);
 // Between a contiguous block and a tile of n1 rows of n0 elements with byte steps s0 (within a row) and s1.

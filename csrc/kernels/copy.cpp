@@ -124,7 +124,16 @@ const CastTable cast_table;
 // ---------------------------------------------------------------- raw movement
 
 template <class T> void gather_typed(char* dst, const char* src, int64_t s0, int64_t s1, int64_t n0, int64_t n1) {
-    at_level(MT_BODY { gather_block(reinterpret_cast<T*>(dst), src, s0, s1, n0, n1); });
+    constexpr int64_t size = sizeof(T);
+    at_level(MT_BODY {
+        if constexpr (size <= 8) {
+            if (s1 == size && n0 >= 8 && n1 >= 8 && s0 > size && s0 % size == 0) {
+                transpose_rows<T>(dst, n0 * size, src, s0, n0, n1);
+                return;
+            }
+        }
+        gather_block(reinterpret_cast<T*>(dst), src, s0, s1, n0, n1);
+    });
 }
 template <class T> void scatter_typed(char* dst, int64_t s0, int64_t s1, const char* src, int64_t n0, int64_t n1) {
     at_level(MT_BODY { scatter_block(dst, s0, s1, reinterpret_cast<const T*>(src), n0, n1); });
@@ -158,10 +167,20 @@ void move_tile(char* dst, int64_t d0, int64_t d1, const char* src, int64_t s0, i
 
 }  // namespace
 
+// The library's copy moves whole cache lines, and is several times slower where both sides lie differently in them.
+void move_bytes(char* dst, const char* src, int64_t n) {
+    const int64_t apart = dst - src;
+    if (n < 256 || apart % 64 == 0 || (apart > -n && apart < n)) {
+        std::memmove(dst, src, (size_t)n);
+        return;
+    }
+    at_level(MT_BODY { copy_bytes(dst, src, n); });
+}
+
 void cast_block(char* dst, int dcode, const char* src, int scode, int64_t n) {
     if (n == 0) return;  // and perhaps no memory
     if (dcode == scode) {
-        std::memmove(dst, src, (size_t)n * ITEMSIZE[dcode]);
+        move_bytes(dst, src, n * ITEMSIZE[dcode]);
         return;
     }
     if (const CastFn fn = cast_table.fn[dcode][scode]) {
@@ -279,7 +298,7 @@ void copy_tensor(const Shape& shape, char* dst, const int64_t* dstride, int dcod
     }
     const int64_t d0 = loop.step[0][0], s0 = loop.step[1][0];
     run_rows(loop, GRAIN, [&](char* const* p, int64_t n) {
-        if (dcode == scode && s0 == ssize && d0 == dsize) std::memmove(p[0], p[1], (size_t)n * dsize);
+        if (dcode == scode && s0 == ssize && d0 == dsize) move_bytes(p[0], p[1], n * dsize);
         else cast_strided(p[0], d0, dcode, p[1], s0, scode, n);
     });
 }

@@ -11,7 +11,6 @@
 namespace mt {
 namespace {
 
-constexpr int64_t LONG_ROW = 1 << 16;  // bytes from which the library's copy is the better one
 constexpr Py_ssize_t MOST = 64;        // parts that are looked at together
 constexpr int64_t RUN = 1 << 14;       // bytes of the result that are written part by part
 
@@ -64,9 +63,7 @@ MT_INLINE void copy_part(char* to, int64_t tstep, const char* from, int64_t fste
         case 16: return copy_items<Raw16>(to, tstep, from, fstep, rows);
         default: break;
     }
-    for (int64_t i = 0; i < rows; ++i)
-        if (length < LONG_ROW) copy_bytes(to + i * tstep, from + i * fstep, length);
-        else std::memcpy(to + i * tstep, from + i * fstep, (size_t)length);
+    for (int64_t i = 0; i < rows; ++i) copy_bytes(to + i * tstep, from + i * fstep, length);
 }
 
 // Copies a few parts as rows of bytes: everything from `dim` inwards is contiguous in the result and in every part.

@@ -1,12 +1,13 @@
 """CPU lines of views' backward passes and of operators that move elements."""
 from __future__ import annotations
 
+from itertools import product
 from typing import Any
 
 from .... import _native
 from ...._ops.rules.base import wrap_dim
 from ...._ops.shape import roll_in_parts
-from ...._strides import may_overlap
+from ...._strides import may_overlap, strides_contiguous
 from ...._tensor_base import numel
 from ...common.runtime import copy_same_device
 from ...common.transfer import map_plain
@@ -73,19 +74,29 @@ def _strided_map(out: Any, self: Any, size: Ints, stride: Ints, offset: int, to_
 
 
 def _roll(out: Any, self: Any, shifts: Ints, dims: Ints) -> None:
-    """Along one dimension: its two parts, each to the place of the other."""
-    if len(dims) != 1 or numel(self) == 0 or not self._shape:
+    """The parts before and behind the cuts, each to its place: one copy for each combination of them."""
+    shape, source, target = self._shape, self._stride, out._stride
+    if not dims and strides_contiguous(shape, source):
+        shape, source, target, dims = (numel(self),), (1,), (1,), (0,)
+    if not dims or numel(self) == 0 or not shape:
         copy_same_device(out, roll_in_parts(self, shifts, dims))
         return
-    d = wrap_dim(dims[0], len(self._shape))
-    n = self._shape[d]
-    first = shifts[0] % n
-    for start, end, to in ((0, n - first, first), (n - first, n, 0)):
-        if end > start:
-            _native.copy(
-                out._storage, int(out._offset) + to * out._stride[d], out._stride, out._dtype.code,
-                self._storage, int(self._offset) + start * self._stride[d], self._stride, self._dtype.code,
-                (*self._shape[:d], end - start, *self._shape[d + 1:]))
+    moved: dict[int, int] = {}
+    for shift, dim in zip(shifts, dims):
+        d = wrap_dim(dim, len(shape))
+        moved[d] = (moved.get(d, 0) + shift) % shape[d]
+    cuts = [(d, shift) for d, shift in moved.items() if shift]
+    for sides in product((False, True), repeat=len(cuts)):
+        size, start, to = list(shape), int(self._offset), int(out._offset)
+        for (d, shift), behind in zip(cuts, sides):
+            if behind:
+                size[d] = shift
+                start += (shape[d] - shift) * source[d]
+            else:
+                size[d] -= shift
+                to += shift * target[d]
+        _native.copy(out._storage, to, target, out._dtype.code,
+                     self._storage, start, source, self._dtype.code, tuple(size))  # fmt: skip
 
 
 cpu("roll", into(_roll, calls_ops=True))
