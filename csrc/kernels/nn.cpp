@@ -151,14 +151,78 @@ const char* softmax_name(bool log, bool last) {
     return last ? "softmax_lastdim_kernel_impl" : "softmax_kernel_impl";
 }
 
+// Many rows of at most SHORT_ROW elements are turned into columns: vectors then hold elements of as many rows, and one
+// row alone would hardly fill one. Which way is taken depends on the shape only.
+constexpr int64_t SHORT_ROW = 32;
+constexpr int64_t TOGETHER = 2048;  // elements of two-byte rows that are widened at once
+template <int N> MT_INLINE bool turns(const Lanes<N>& lanes) {
+    return lanes.unit && lanes.length > 1 && lanes.length <= SHORT_ROW && lanes.loop.numel >= TILE;
+}
+
+// Adjoining rows of n elements, `next` bytes apart, in their accumulation type and back.
+template <class T> void load_many(acc_t<T>* to, const char* x, int64_t next, int64_t rows, int64_t n) {
+    if (next == n * (int64_t)sizeof(T)) load_row<T>(to, x, sizeof(T), rows * n);
+    else load_rows<T>(to, x, next, rows, n);
+}
+template <class T> void store_many(char* y, int64_t next, const acc_t<T>* from, int64_t rows, int64_t n) {
+    if (next == n * (int64_t)sizeof(T)) store_row<T>(y, sizeof(T), from, rows * n);
+    else store_rows<T>(y, next, from, rows, n);
+}
+// w <= TILE rows as columns of a dense tile, and back. `room` is as large as the tile.
+template <class T> void load_turned(acc_t<T>* tile, acc_t<T>* room, const char* x, int64_t next, int64_t w, int64_t n) {
+    using A = acc_t<T>;
+    if constexpr (!std::is_same<A, T>::value) {
+        load_many<T>(room, x, next, w, n);
+        x = reinterpret_cast<const char*>(room);
+        next = n * (int64_t)sizeof(A);
+    }
+    gather_tile(reinterpret_cast<char*>(tile), x, next, sizeof(A), w, n, sizeof(A));
+}
+template <class T>
+void store_turned(char* y, int64_t next, const acc_t<T>* tile, acc_t<T>* room, int64_t w, int64_t n) {
+    using A = acc_t<T>;
+    const bool direct = std::is_same<A, T>::value && next == n * (int64_t)sizeof(A);
+    gather_tile(direct ? y : reinterpret_cast<char*>(room), reinterpret_cast<const char*>(tile), w * (int64_t)sizeof(A),
+                sizeof(A), n, w, sizeof(A));
+    if (!direct) store_many<T>(y, next, room, w, n);
+}
+
+template <class T, bool LOG>
+void softmax_turned(const char* x, int64_t xnext, char* y, int64_t ynext, int64_t rows, int64_t n) {
+    using A = acc_t<T>;
+    A tile[TILE * SHORT_ROW], room[TILE * SHORT_ROW];
+    for (int64_t j = 0; j < rows; j += TILE) {
+        const int64_t w = std::min<int64_t>(TILE, rows - j), step = w * (int64_t)sizeof(A);
+        load_turned<T>(tile, room, x + j * xnext, xnext, w, n);
+        softmax_columns<A, LOG>((char*)tile, step, (char*)tile, step, w, n);
+        store_turned<T>(y + j * ynext, ynext, tile, room, w, n);
+    }
+}
+template <class T, bool LOG>
+void softmax_backward_turned(const char* g, int64_t gnext, const char* y, int64_t ynext, char* d, int64_t dnext,
+                             int64_t rows, int64_t n) {
+    using A = acc_t<T>;
+    A gtile[TILE * SHORT_ROW], ytile[TILE * SHORT_ROW], room[TILE * SHORT_ROW];
+    for (int64_t j = 0; j < rows; j += TILE) {
+        const int64_t w = std::min<int64_t>(TILE, rows - j), step = w * (int64_t)sizeof(A);
+        load_turned<T>(gtile, room, g + j * gnext, gnext, w, n);
+        load_turned<T>(ytile, room, y + j * ynext, ynext, w, n);
+        softmax_backward_columns<A, LOG>((char*)gtile, step, (char*)ytile, step, (char*)gtile, step, w, n);
+        store_turned<T>(d + j * dnext, dnext, gtile, room, w, n);
+    }
+}
+
 template <class T, bool LOG> void softmax_run(const Lanes<2>& lanes) {
     using A = acc_t<T>;
     constexpr bool native = std::is_same<A, T>::value;
     const int64_t n = lanes.length, xs = lanes.step[1], ys = lanes.step[0];
     const int64_t xnext = lanes.loop.step[1][0], ynext = lanes.loop.step[0][0];
+    const bool turned = turns(lanes);
     run_rows(lanes.loop, lane_grain(n, 4), [&](char* const* p, int64_t count) {
         char *y = p[0], *x = p[1];
-        if (native && lanes.unit) {
+        if (turned) {
+            softmax_turned<T, LOG>(x, xnext, y, ynext, count, n);
+        } else if (native && lanes.unit) {
             softmax_rows<A, LOG>(x, xnext, y, ynext, count, n);
         } else if (lanes.columns && count >= 8) {
             Row<A> tile(native ? 0 : checked_mul(TILE, n));
@@ -171,6 +235,15 @@ template <class T, bool LOG> void softmax_run(const Lanes<2>& lanes) {
                 load_rows<T>(tile.get(), x + j * xnext, xs, n, w);
                 softmax_columns<A, LOG>(tile.bytes(), ts, tile.bytes(), ts, w, n);
                 store_rows<T>(y + j * ynext, ys, tile.get(), n, w);
+            }
+        } else if (lanes.unit) {
+            const int64_t most = std::max<int64_t>(1, TOGETHER / n), step = n * (int64_t)sizeof(A);
+            Row<A> tile(most * n);
+            for (int64_t j = 0; j < count; j += most) {
+                const int64_t rows = std::min(most, count - j);
+                load_many<T>(tile.get(), x + j * xnext, xnext, rows, n);
+                softmax_rows<A, LOG>(tile.bytes(), step, tile.bytes(), step, rows, n);
+                store_many<T>(y + j * ynext, ynext, tile.get(), rows, n);
             }
         } else {
             Row<A> row(n);
@@ -188,9 +261,12 @@ template <class T, bool LOG> void softmax_backward_run(const Lanes<3>& lanes) {
     constexpr bool native = std::is_same<A, T>::value;
     const int64_t n = lanes.length, ds = lanes.step[0], gs = lanes.step[1], ys = lanes.step[2];
     const int64_t dnext = lanes.loop.step[0][0], gnext = lanes.loop.step[1][0], ynext = lanes.loop.step[2][0];
+    const bool turned = turns(lanes);
     run_rows(lanes.loop, lane_grain(n, LOG ? 4 : 1), [&](char* const* p, int64_t count) {
         char *d = p[0], *g = p[1], *y = p[2];
-        if (native && lanes.unit) {
+        if (turned) {
+            softmax_backward_turned<T, LOG>(g, gnext, y, ynext, d, dnext, count, n);
+        } else if (native && lanes.unit) {
             softmax_backward_rows<A, LOG>(g, gnext, y, ynext, d, dnext, count, n);
         } else if (lanes.columns && count >= 8) {
             Row<A> gtile(native ? 0 : checked_mul(TILE, n)), ytile(native ? 0 : checked_mul(TILE, n));
@@ -204,6 +280,16 @@ template <class T, bool LOG> void softmax_backward_run(const Lanes<3>& lanes) {
                 load_rows<T>(ytile.get(), y + j * ynext, ys, n, w);
                 softmax_backward_columns<A, LOG>(gtile.bytes(), ts, ytile.bytes(), ts, gtile.bytes(), ts, w, n);
                 store_rows<T>(d + j * dnext, ds, gtile.get(), n, w);
+            }
+        } else if (lanes.unit) {
+            const int64_t most = std::max<int64_t>(1, TOGETHER / n), step = n * (int64_t)sizeof(A);
+            Row<A> gtile(most * n), ytile(most * n);
+            for (int64_t j = 0; j < count; j += most) {
+                const int64_t rows = std::min(most, count - j);
+                load_many<T>(gtile.get(), g + j * gnext, gnext, rows, n);
+                load_many<T>(ytile.get(), y + j * ynext, ynext, rows, n);
+                softmax_backward_rows<A, LOG>(gtile.bytes(), step, ytile.bytes(), step, gtile.bytes(), step, rows, n);
+                store_many<T>(d + j * dnext, dnext, gtile.get(), rows, n);
             }
         } else {
             Row<A> grow(n), yrow(n);

@@ -106,6 +106,9 @@ template <class A> void from_acc(const Operand& op, int64_t n, const A* values) 
         cast_strided(op.data, op.itemsize, op.code, (const char*)values, sizeof(A), CodeOf<A>::value, n);
 }
 
+// Rows of n two-byte floats that are widened at once.
+MT_INLINE int64_t rows_together(int64_t n) { return std::max<int64_t>(1, 2048 / std::max<int64_t>(1, n)); }
+
 // ---------------------------------------------------------------- variance
 
 constexpr int WIDE = 256;  // columns at once, and
@@ -288,12 +291,14 @@ PyObject* layer_norm(PyObject*, PyObject* const* args, Py_ssize_t nargs) {
                                        means ? means + begin : nullptr, rstds ? rstds + begin : nullptr, end - begin, n,
                                        eps);
                 } else {
-                    Row<A> row(n);
-                    for (int64_t i = begin; i < end; ++i) {
-                        load_row<T>(row.get(), (char*)(x.as<T>() + i * n), sizeof(T), n);
-                        layer_norm_rows<A>(row.get(), weight, bias, row.get(), means ? means + i : nullptr,
-                                           rstds ? rstds + i : nullptr, 1, n, eps);
-                        store_row<T>((char*)(o.as<T>() + i * n), sizeof(T), row.get(), n);
+                    const int64_t most = rows_together(n);
+                    Row<A> tile(most * n);
+                    for (int64_t i = begin; i < end; i += most) {
+                        const int64_t count = std::min(most, end - i);
+                        load_row<T>(tile.get(), (char*)(x.as<T>() + i * n), sizeof(T), count * n);
+                        layer_norm_rows<A>(tile.get(), weight, bias, tile.get(), means ? means + i : nullptr,
+                                           rstds ? rstds + i : nullptr, count, n, eps);
+                        store_row<T>((char*)(o.as<T>() + i * n), sizeof(T), tile.get(), count * n);
                     }
                 }
             });
@@ -349,13 +354,15 @@ PyObject* layer_norm_backward(PyObject*, PyObject* const* args, Py_ssize_t nargs
                                                     weight, has_dx ? dx.as<A>() + row * n : nullptr, dws, dbs,
                                                     stop - row, n);
                     } else {
-                        Row<A> grow(n), xrow(n);
-                        for (int64_t r = row; r < stop; ++r) {
-                            load_row<T>(grow.get(), (char*)(g.as<T>() + r * n), sizeof(T), n);
-                            load_row<T>(xrow.get(), (char*)(x.as<T>() + r * n), sizeof(T), n);
-                            layer_norm_backward_rows<A>(grow.get(), xrow.get(), means + r, rstds + r, weight,
-                                                        has_dx ? xrow.get() : nullptr, dws, dbs, 1, n);
-                            if (has_dx) store_row<T>((char*)(dx.as<T>() + r * n), sizeof(T), xrow.get(), n);
+                        const int64_t most = rows_together(n);
+                        Row<A> gtile(most * n), xtile(most * n);
+                        for (int64_t r = row; r < stop; r += most) {
+                            const int64_t count = std::min(most, stop - r);
+                            load_row<T>(gtile.get(), (char*)(g.as<T>() + r * n), sizeof(T), count * n);
+                            load_row<T>(xtile.get(), (char*)(x.as<T>() + r * n), sizeof(T), count * n);
+                            layer_norm_backward_rows<A>(gtile.get(), xtile.get(), means + r, rstds + r, weight,
+                                                        has_dx ? xtile.get() : nullptr, dws, dbs, count, n);
+                            if (has_dx) store_row<T>((char*)(dx.as<T>() + r * n), sizeof(T), xtile.get(), count * n);
                         }
                     }
                 }
