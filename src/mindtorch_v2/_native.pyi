@@ -1319,6 +1319,91 @@ def pool_line(
 ) -> None:
     """The largest element of each window of a row."""
 
+def bag_rows(
+    weight: Storage,
+    weight_offset: int,
+    weight_code: int,
+    indices: Storage,
+    indices_offset: int,
+    indices_code: int,
+    starts: Storage,
+    starts_offset: int,
+    starts_code: int,
+    scale: Storage | None,
+    scale_offset: int,
+    scale_code: int,
+    out: Storage,
+    out_offset: int,
+    out_code: int,
+    where: Storage,
+    where_offset: int,
+    where_code: int,
+    sizes: Storage,
+    sizes_offset: int,
+    sizes_code: int,
+    n: int,
+    bags: int,
+    rows: int,
+    width: int,
+    mean: bool,
+    padding: int,
+    /,
+) -> bool:
+    """Sums or means of rows of a table, bag by bag; whether starts and indices were in order."""
+
+def pair_distances(
+    x: Storage,
+    x_offset: int,
+    x_code: int,
+    out: Storage,
+    out_offset: int,
+    out_code: int,
+    rows: int,
+    width: int,
+    p: float,
+    /,
+) -> None:
+    """Distances of all pairs of rows."""
+
+def pair_distances_backward(
+    grad: Storage,
+    grad_offset: int,
+    grad_code: int,
+    x: Storage,
+    x_offset: int,
+    x_code: int,
+    distances: Storage,
+    distances_offset: int,
+    distances_code: int,
+    dx: Storage,
+    dx_offset: int,
+    dx_code: int,
+    rows: int,
+    width: int,
+    p: float,
+    /,
+) -> None:
+    """The gradient of pair_distances."""
+
+def cross_distances(
+    a: Storage,
+    a_offset: int,
+    a_code: int,
+    b: Storage,
+    b_offset: int,
+    b_code: int,
+    out: Storage,
+    out_offset: int,
+    out_code: int,
+    batch: int,
+    rows: int,
+    columns: int,
+    width: int,
+    p: float,
+    /,
+) -> None:
+    """Distances of the rows of two matrices."""
+
 def grid_sample(
     x: Storage,
     x_offset: int,

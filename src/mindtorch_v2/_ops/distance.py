@@ -48,6 +48,14 @@ def _check_dtype(name: str, t: Any) -> None:
         raise NotImplementedError(f"\"{name}\" not implemented for '{t._dtype.scalar_name}'")
 
 
+def by_product(x1: Any, x2: Any, p: float, compute_mode: str) -> bool | None:
+    """Whether distances come from a matrix product; None for a mode that does not exist."""
+    if compute_mode not in _MODES:
+        return None
+    mode = _MODES.index(compute_mode)
+    return p == 2 and (mode == 1 or (mode == 0 and (x1._shape[-2] > _MANY or x2._shape[-2] > _MANY)))
+
+
 def _cdist(x1: Any, x2: Any, p: float, compute_mode: str) -> Any:
     for t, name in ((x1, "X1"), (x2, "X2")):
         if not t.is_floating_point():
@@ -60,14 +68,14 @@ def _cdist(x1: Any, x2: Any, p: float, compute_mode: str) -> Any:
                            f"{x1._shape[-1]} X2: {x2._shape[-1]}")
     if p < 0:
         raise RuntimeError("cdist only supports non-negative p values")
-    if compute_mode not in _MODES:
+    product = by_product(x1, x2, p, compute_mode)
+    if product is None:
         raise ValueError(f"{compute_mode} is not a valid value for compute_mode")
-    mode = _MODES.index(compute_mode)
     rows, columns = x1._shape[-2], x2._shape[-2]
     batch = broadcast_shapes(x1._shape[:-2], x2._shape[:-2])
     if x1._shape[-1] == 0:
         return x1.new_zeros((*batch, rows, columns))
-    if p == 2 and (mode == 1 or (mode == 0 and (rows > _MANY or columns > _MANY))):
+    if product:
         return _euclidean(x1, x2)
     _check_dtype("cdist", x1)
     if x1._dtype is not x2._dtype:
