@@ -11,7 +11,7 @@ from ...._dispatch.op import FnKernel, PartsKernel
 from ...._ops.pool import Sliding, check_max_1d
 from ...._tensor_base import numel
 from ...recorded import Whole
-from ..kernels.dense import dense_as, fresh, operand
+from ..kernels.dense import dense_as, fresh, operand, wide_dtype
 from ..kernels.pool import Pool
 from ..lines import cpu, into
 
@@ -31,18 +31,18 @@ for _rank in (2, 3):
 
 # Nobody asks for the places of the largest where no gradient is wanted.
 def _line_fits(self: Any, kernel_size: Ints, stride: Ints, padding: Ints, dilation: Ints, ceil_mode: bool) -> bool:
-    return self._dtype.name in ("float32", "float64")
+    return self._dtype.name in ("float32", "float64", "bfloat16", "float16")
 
 
 def _max_line(self: Any, kernel_size: Ints, stride: Ints, padding: Ints, dilation: Ints, ceil_mode: bool) -> Any:
     check_max_1d(self._shape, self._dtype, kernel_size, stride, padding, dilation, ceil_mode)
     v = Sliding(tuple(kernel_size), tuple(stride or kernel_size), tuple(padding), tuple(dilation), ceil_mode)
-    shape = self._shape
-    out = fresh((*shape[:-1], *v.places(shape[-1:])), self._dtype)
+    shape, dt = self._shape, wide_dtype(self._dtype)
+    out = fresh((*shape[:-1], *v.places(shape[-1:])), dt)
     if numel(out):
-        _native.pool_line(*operand(dense_as(self, self._dtype)), *operand(out), numel(out) // out._shape[-1], shape[-1],
+        _native.pool_line(*operand(dense_as(self, dt)), *operand(out), numel(out) // out._shape[-1], shape[-1],
                           out._shape[-1], v.kernel[0], v.stride[0], v.padding[0], v.dilation[0])
-    return out
+    return dense_as(out, self._dtype)
 
 
 cpu("max_pool1d", FnKernel(Whole(registry.get("max_pool1d"), int(CPU), _line_fits, _max_line, None)))

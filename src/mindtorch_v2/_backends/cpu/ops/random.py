@@ -9,7 +9,7 @@ from ...._dtype import float64
 from ...._ops.rules.layout import expand_strides
 from ...._ops.rules.random import LEAST_INT64, integer_range
 from ...._tensor_base import TensorBase, is_contiguous
-from ...common.runtime import empty_contiguous
+from ...common.runtime import copy_same_device, empty_contiguous
 from ..kernels.random import (
     BERNOULLI,
     CAUCHY,
@@ -133,19 +133,14 @@ def _with_replacement(out: Any, self: Any, num_samples: int, generator: Any) -> 
 
 def _without_replacement(out: Any, self: Any, num_samples: int, generator: Any) -> None:
     """The largest of weight / exponential noise is drawn with probability proportional to the weight."""
-    import numpy
-
-    weights = np_view(self)
-    exact = weights.astype(numpy.float32) if self._dtype.itemsize == 2 else weights
-    if not (numpy.isfinite(exact) & (exact >= 0)).all():
+    if not (self.isfinite() & (self >= 0)).all():
         raise RuntimeError("probability tensor contains either `inf`, `nan` or element < 0")
-    if (exact.sum(-1) == 0).any():
+    if (self.sum(-1) == 0).any():
         raise RuntimeError("invalid multinomial distribution (sum of probabilities <= 0)")
-    noise = np_view(_noise(out, self._shape, self._dtype, EXPONENTIAL, generator))
     # Rounded to the weights' dtype before they are compared; a half may overflow to infinity, as it does in PyTorch.
-    with numpy.errstate(over="ignore"):
-        scores = (exact / noise.astype(exact.dtype)).astype(weights.dtype).astype(exact.dtype)
-    np_view(out)[...] = numpy.argsort(-scores, -1, kind="stable")[..., :num_samples]
+    scores = self / _noise(out, self._shape, self._dtype, EXPONENTIAL, generator)
+    drawn = scores.argmax(-1, True) if num_samples == 1 else scores.topk(num_samples, -1)[1]
+    copy_same_device(out, drawn)
 
 
 def _noise(out: Any, shape: Any, dt: Any, kind: Any, generator: Any) -> Any:
@@ -160,4 +155,4 @@ _KERNELS: dict[str, Any] = {"randint": _randint, "randint_like": _randint_like, 
                    "bernoulli": _bernoulli, "normal.Tensor_Tensor": _normal_of}
 for _name, _fn in _KERNELS.items():
     cpu(_name, into(_fn, aliasing=True))
-cpu("multinomial", into(_multinomial))
+cpu("multinomial", into(_multinomial, calls_ops=True))
