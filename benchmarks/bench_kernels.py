@@ -87,12 +87,23 @@ def pointwise() -> Iterator[Line]:
     yield line("prelu 1e6", function("prelu"), square, (1,))
     for name in ("smooth_l1_loss", "huber_loss"):
         yield line(name, function(name), square, square)
+    for dtype in ("int64", "float64", "bfloat16"):
+        yield line(f"add {dtype}, one transposed", transposed(operator("add")), square, square, dtype=dtype)
+        yield line(f"mul {dtype} of every second", lambda t, a, b: a[:, ::2] * b[:, ::2], square, square, dtype=dtype)
+        yield line(f"add {dtype}, a row", operator("add"), square, (1000,), dtype=dtype)
     for count in (100_000, 1_000_000, 10_000_000):
         yield line(f"add {count:.0e}", operator("add"), (count,), (count,))
     for name in ("mul", "div", "maximum", "atan2", "pow"):
         yield line(f"{name} 1e6", operator(name), square, square)
-    for name in ("fmod", "remainder", "hypot"):
+    for name in ("fmod", "remainder", "hypot", "atan2"):
         yield line(f"{name} float64", operator(name), square, square, dtype="float64")
+    for name in ("atan", "sinh", "tan", "log1p"):
+        yield line(f"{name} float64", operator(name), square, dtype="float64")
+    for name in ("asin", "acos", "atanh"):
+        yield line(f"{name} float64", lambda t, a, name=name: getattr(t, name)(a * 0.4), square, dtype="float64")
+    yield line("pow 2.5 float64", lambda t, a: a.abs().pow(2.5), square, dtype="float64")
+    for name in ("angle", "abs", "exp", "reciprocal"):
+        yield line(f"{name} complex64", lambda t, a, b, name=name: getattr(t, name)(t.complex(a, b)), square, square)
     yield line("add a row", operator("add"), square, (1000,))
     yield line("add a column", operator("add"), square, (1000, 1))
     yield line("add, one transposed", transposed(operator("add")), square, square)
@@ -108,6 +119,10 @@ def pointwise() -> Iterator[Line]:
         yield line(f"add {dtype}", operator("add"), square, square, dtype=dtype)
         yield line(f"mul {dtype}", operator("mul"), square, square, dtype=dtype)
     for dtype in HALVES:
+        yield line(f"lerp {dtype}", lambda t, a, b: t.lerp(a, b, 0.3), square, square, dtype=dtype)
+        yield line(f"addcmul {dtype}", lambda t, a, b: t.addcmul(a, a, b, value=0.5), square, square, dtype=dtype)
+        yield line(f"pow 2 {dtype}", operator("pow", 2), square, dtype=dtype)
+        yield line(f"clamp {dtype}", operator("clamp", -1, 1), square, dtype=dtype)
         yield line(f"gelu {dtype}", function("gelu"), square, dtype=dtype)
         yield line(f"to {dtype}", lambda t, a, dtype=dtype: a.to(getattr(t, dtype)), square)
         yield line(f"from {dtype}", lambda t, a: a.float(), square, dtype=dtype)
@@ -169,6 +184,12 @@ def norms() -> Iterator[Line]:
         yield line(f"softmax 1024x1024{tail}", function("softmax", dim=1), (1024, 1024), grad=grad)
         yield line(f"log_softmax 1024x1024{tail}", function("log_softmax", dim=1), (1024, 1024), grad=grad)
         yield line(f"normalize{tail}", function("normalize", dim=1), (1024, 1024), grad=grad)
+        for dtype, width in (("float32", 16), ("bfloat16", 64), ("float16", 64)):
+            shape, tail = (65536 * 16 // width, width), f"{width} {dtype}{', backward' if grad else ''}"
+            yield line(f"softmax rows of {tail}", function("softmax", dim=1), shape, dtype=dtype, grad=grad)
+            yield line(f"log_softmax rows of {tail}", function("log_softmax", dim=1), shape, dtype=dtype, grad=grad)
+            yield line(f"layer_norm rows of {tail}", lambda t, x: t.nn.functional.layer_norm(x, x.shape[1:]), shape,
+                       dtype=dtype, grad=grad)  # fmt: skip
     yield line("softmax over dim 0", function("softmax", dim=0), (1024, 1024))
     yield line("layer_norm bfloat16", lambda t, x: t.nn.functional.layer_norm(x, (1024,)), (1024, 1024),
                dtype="bfloat16")  # fmt: skip
@@ -207,6 +228,9 @@ def products() -> Iterator[Line]:
         yield line(f"det {tail}", lambda t, a: t.linalg.det(a + t.eye(a.shape[-1])), shape)
     yield line("outer 1000", operator("outer"), (1000,), (1000,))
     yield line("cdist 500x500x64", operator("cdist"), (500, 64), (500, 64))
+    yield line("cdist p=1", operator("cdist", 1.0), (300, 64), (300, 64))
+    yield line("pdist", operator("pdist"), (500, 64))
+    yield line("pdist, backward", operator("pdist"), (500, 64), grad=True)
 
 
 def attention() -> Iterator[Line]:
@@ -307,6 +331,14 @@ def moving() -> Iterator[Line]:
     yield line("tril", operator("tril"), square)
     yield line("flip", lambda t, a: a.flip(1), square)
     yield line("roll", lambda t, a: a.roll(3, 1), square)
+    yield line("roll both", lambda t, a: a.roll((3, 5), (0, 1)), square)
+    for mode in ("sum", "mean", "max"):
+        bag = lambda t, w, m=mode: t.nn.functional.embedding_bag(  # noqa: E731
+            t.arange(20_000).reshape(1000, 20) % 9973, w, mode=m
+        )
+        yield line(f"embedding_bag {mode}", bag, (10_000, 64))
+    yield line("max_pool1d bfloat16", function("max_pool1d", kernel_size=3, stride=2), (16, 64, 512), dtype="bfloat16")
+    yield line("multinomial", lambda t, a: t.multinomial(a.abs() + 0.1, 1), square)
     yield line("repeat", lambda t, a: a.repeat(2, 2), square)
     for name in ("rand", "randn"):
         yield line(f"{name} 1e6", lambda t, name=name: getattr(t, name)(1_000_000))
@@ -317,7 +349,7 @@ def moving() -> Iterator[Line]:
 
 
 FAMILIES = (pointwise, reductions, norms, products, attention, convolutions, images, moving)
-RANDOM = ("rand", "dropout", "bernoulli")  # what both draw is compared by the tests
+RANDOM = ("rand", "dropout", "bernoulli", "multinomial")  # what both draw is compared by the tests
 
 
 def differ(theirs: Any, ours: Any) -> bool:

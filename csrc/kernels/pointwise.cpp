@@ -9,6 +9,10 @@ KernelTables kernels;
 // pointwise_half.cpp; no other file needs to know
 UnaryFn half_unary(int64_t op, int code);
 BinaryKernel half_kernel(int64_t op, int code);
+TernaryFn half_ternary(int64_t op, int code);
+BinaryFn half_lerp(int code);
+UnaryFn half_power(double exponent, int code);
+void register_wide();  // pointwise_wide.cpp, after all others
 
 namespace {
 
@@ -26,6 +30,7 @@ struct Registered {
         register_activations();
         register_integer();
         register_complex();
+        register_wide();
     }
 } registered;
 
@@ -174,7 +179,8 @@ private:
                 taken = true;
             } else if (scalar[k]) {
                 char* full = in[k] == native_[k] ? raw_[k] : native_[k];
-                gather_tile(full, in[k], 0, 0, n, 1, ITEMSIZE[sources_[k].target]);
+                if (expanded_[k] < n) gather_tile(full, in[k], 0, 0, n, 1, ITEMSIZE[sources_[k].target]);
+                if (stays(k)) expanded_[k] = n;
                 in[k] = full;
                 scalar[k] = false;
             }
@@ -196,6 +202,12 @@ private:
             block = raw_[N];
         }
         scatter_tile(ptr[0], d0, d1, block, n0, n1, osize_);
+    }
+    // Whether an operand is one value for the whole loop, and its block is written by nobody else.
+    bool stays(int k) const {
+        bool one = !sources_[k].convert;
+        for (int d = 0; d < loop_.ndim; ++d) one &= loop_.step[k + 1][d] == 0;
+        return one;
     }
     const char* load(int k, const char* src, int64_t n0, int64_t n1, int64_t s0, int64_t s1) {
         const Source& s = sources_[k];
@@ -229,6 +241,7 @@ private:
     static constexpr int64_t ROOM = BLOCK * 16 + 5 * 64;
     alignas(64) char native_[N + 1][ROOM];
     alignas(64) char raw_[N + 1][ROOM];
+    int64_t expanded_[N] = {};  // elements of a value that stays, written out in native_
 };
 
 template <int N> void run_general(Plan<N>& plan, const Loop<N + 1>& loop, const Source* sources, int ocode) {
@@ -432,6 +445,20 @@ template <class T> MT_CLONES void clamp_range(char* out, const char* a, int64_t 
     }
 }
 
+// lerp by one weight, which the parameters hold.
+template <class T> MT_CLONES void lerp_range(char* out, const char* a, const char* b, int64_t n, Params& p) {
+    T* o = reinterpret_cast<T*>(out);
+    const T *x = reinterpret_cast<const T*>(a), *y = reinterpret_cast<const T*>(b);
+    const T w = p.get<T>();
+    if (std::fabs(w) < T(0.5)) {
+#pragma GCC ivdep
+        for (int64_t i = 0; i < n; ++i) o[i] = x[i] + w * (y[i] - x[i]);
+    } else {
+#pragma GCC ivdep
+        for (int64_t i = 0; i < n; ++i) o[i] = y[i] - (y[i] - x[i]) * (T(1) - w);
+    }
+}
+
 UnaryFn clamp_kernel(Native native) {
     switch (native) {
         case N_U8: return clamp_range<uint8_t>;
@@ -536,6 +563,21 @@ static void choose_half(Plan<2>& plan, int64_t op, PyObject* const* args) {
     plan.exact = true;
 }
 
+// Whether operands of an operator, four arguments each, are tensors of one dtype.
+static bool all_of(int code, std::initializer_list<PyObject* const*> operands) {
+    bool fine = true;
+    for (PyObject* const* operand : operands) fine = fine && is_storage(operand[0]) && as_int(operand[3]) == code;
+    return fine;
+}
+static bool is_half(int code) { return code == F16 || code == BF16; }
+
+// A power of two-byte floats with an exponent that needs no logarithm; nullptr where it is none.
+static UnaryFn plain_power(int64_t op, int code, PyObject* const* args) {
+    if (op != OP_POW || !is_half(code) || !all_of(code, {args + 1}) || as_int(args[12]) != code) return nullptr;
+    if (PyFloat_CheckExact(args[5])) return half_power(PyFloat_AS_DOUBLE(args[5]), code);
+    return PyLong_CheckExact(args[5]) ? half_power(PyLong_AsDouble(args[5]), code) : nullptr;
+}
+
 static PyObject* binary(PyObject*, PyObject* const* args, Py_ssize_t nargs) {
     return guard([&]() -> PyObject* {
         if (MT_UNLIKELY(nargs != 19)) expect_args("binary", nargs, 16);
@@ -567,6 +609,14 @@ static PyObject* binary(PyObject*, PyObject* const* args, Py_ssize_t nargs) {
         } else if (op == OP_TRUNC_DIV && (plan.ccode == F16 || plan.ccode == BF16) && is_storage(args[5])) {
             op = plan.ccode == F16 ? OP_TRUNC_DIV_HALF : OP_TRUNC_DIV_BFLOAT16;
         }
+        if (const UnaryFn power = plain_power(op, plan.ccode, args)) {
+            Plan<1> one;
+            one.ccode = one.result = one.target[0] = plan.ccode;
+            one.cost = 1;
+            one.fn1 = power;
+            one.exact = one.round_numbers = true;
+            return run(one, args + 1, args + 9, args[13]);
+        }
         plan.fn2 = kernels.binary[op - BINARY_BEGIN][native];
         if (MT_UNLIKELY(!plan.fn2.vv)) fail_dtype(op_name((int)op), plan.ccode);
         plan.cost = cost_of((int)op, native);
@@ -578,6 +628,24 @@ static PyObject* binary(PyObject*, PyObject* const* args, Py_ssize_t nargs) {
     });
 }
 
+// clamp with one bound: the same as maximum or minimum, which also let NaN win.
+static PyObject* clamp_one_side(PyObject* const* args, int ccode) {
+    if (args[5] == args[9]) fail(PyExc_ValueError, "clamp: at least one of lo and hi must not be None");
+    Plan<2> plan;
+    const int half = args[5] == Py_None ? OP_MINIMUM : OP_MAXIMUM;
+    plan.cost = 1;
+    plan.ccode = ccode;
+    plan.fn2 = kernels.binary[half - BINARY_BEGIN][native_of(ccode)];
+    if (!plan.fn2.vv) fail_dtype(op_name(OP_CLAMP), ccode);
+    plan.result = plan.fn2.result;
+    plan.target[0] = plan.target[1] = block_code(ccode);
+    plan.exact = plan.target[0] == ccode;
+    plan.round_numbers = true;
+    PyObject* const* bound = args + (args[5] == Py_None ? 9 : 5);
+    PyObject* const in[8] = {args[1], args[2], args[3], args[4], bound[0], bound[1], bound[2], bound[3]};
+    return run(plan, in, args + 13, args[17]);
+}
+
 static PyObject* ternary(PyObject*, PyObject* const* args, Py_ssize_t nargs) {
     return guard([&]() -> PyObject* {
         expect_args("ternary", nargs, 20);
@@ -587,21 +655,7 @@ static PyObject* ternary(PyObject*, PyObject* const* args, Py_ssize_t nargs) {
         const int ccode = as_code(args[18]);
         const Native native = native_of(ccode);
         if (op == OP_CLAMP && (args[5] == Py_None || args[9] == Py_None)) {
-            // One bound: the same as maximum or minimum, which also let NaN win.
-            if (args[5] == args[9]) fail(PyExc_ValueError, "clamp: at least one of lo and hi must not be None");
-            Plan<2> plan;
-            const int half = args[5] == Py_None ? OP_MINIMUM : OP_MAXIMUM;
-            plan.cost = 1;
-            plan.ccode = ccode;
-            plan.fn2 = kernels.binary[half - BINARY_BEGIN][native];
-            if (!plan.fn2.vv) fail_dtype(op_name((int)op), ccode);
-            plan.result = plan.fn2.result;
-            plan.target[0] = plan.target[1] = block_code(ccode);
-            plan.exact = plan.target[0] == ccode;
-            plan.round_numbers = true;
-            PyObject* const* bound = args + (args[5] == Py_None ? 9 : 5);
-            PyObject* const in[8] = {args[1], args[2], args[3], args[4], bound[0], bound[1], bound[2], bound[3]};
-            return run(plan, in, args + 13, args[17]);
+            return clamp_one_side(args, ccode);
         }
         const UnaryFn clamp = clamp_kernel(native);
         if (op == OP_CLAMP && !is_storage(args[5]) && !is_storage(args[9]) && clamp) {
@@ -618,6 +672,18 @@ static PyObject* ternary(PyObject*, PyObject* const* args, Py_ssize_t nargs) {
             const size_t size = (size_t)ITEMSIZE[plan.result];
             std::memcpy(plan.params.alpha, bound[0], size);
             std::memcpy(plan.params.alpha + size, bound[1], size);
+            return run(plan, args + 1, args + 13, args[17]);
+        }
+        const bool half = is_half(ccode) && all_of(ccode, {args + 1, args + 5}) && as_int(args[16]) == ccode;
+        if (op == OP_LERP && !is_storage(args[9]) && (half || ccode == F32 || ccode == F64)) {
+            Plan<2> plan;
+            plan.cost = 1;
+            plan.ccode = ccode;
+            plan.fn2.vv = half ? half_lerp(ccode) : ccode == F32 ? lerp_range<float> : lerp_range<double>;
+            plan.result = plan.target[0] = plan.target[1] = plan.fn2.result = ccode;
+            plan.exact = true;
+            plan.round_numbers = false;
+            number_into(args[9], NATIVE_CODE[native], plan.params.alpha);
             return run(plan, args + 1, args + 13, args[17]);
         }
         Plan<3> plan;
@@ -643,6 +709,12 @@ static PyObject* ternary(PyObject*, PyObject* const* args, Py_ssize_t nargs) {
             plan.target[0] = plan.target[1] = plan.target[2] = block_code(ccode);
             plan.exact = plan.target[0] == ccode;
             if (op == OP_ADDCMUL || op == OP_ADDCDIV) number_into(args[19], NATIVE_CODE[native], plan.params.alpha);
+            const TernaryFn direct = half && all_of(ccode, {args + 9}) ? half_ternary(op, ccode) : nullptr;
+            if (direct) {
+                plan.fn3 = direct;
+                plan.result = plan.target[0] = plan.target[1] = plan.target[2] = ccode;
+                plan.exact = true;
+            }
         }
         return run(plan, args + 1, args + 13, args[17]);
     });

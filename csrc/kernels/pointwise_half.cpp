@@ -20,8 +20,17 @@ struct Maximum { template <class T> static MT_INLINE T run(T a, T b) { return (a
 struct Minimum { template <class T> static MT_INLINE T run(T a, T b) { return (a < b) | (a != a) ? a : b; } };
 struct Square { template <class T> static MT_INLINE T run(T a) { return a * a; } };
 struct Reciprocal { template <class T> static MT_INLINE T run(T a) { return 1.0f / a; } };
+struct Cube { template <class T> static MT_INLINE T run(T a) { return a * a * a; } };
 struct Relu { template <class T> static MT_INLINE T run(T a) { return a < 0.0f ? T{} : a; } };
+struct AddCMul { template <class T> static MT_INLINE T run(T a, T b, T c, T by) { return a + by * b * c; } };
+struct AddCDiv { template <class T> static MT_INLINE T run(T a, T b, T c, T by) { return a + by * b / c; } };
 // clang-format on
+// From the nearer end, so that weight 1 gives exactly b.
+struct Lerp {
+    template <class T> static MT_INLINE T run(T a, T b, T w) {
+        return (w < 0.5f) & (w > -0.5f) ? a + w * (b - a) : b - (b - a) * (1.0f - w);
+    }
+};
 #if MT_HAS_LEVELS
 #define MT_HALF_ROUNDING(name, scalar, mode) \
     struct name { \
@@ -99,6 +108,22 @@ template <class Op, int CODE> void one(char* out, const char* a, int64_t n, Para
     else bf16_range<Op>(o, n, Array(a));
 }
 
+template <class Op, int CODE, class... X> MT_INLINE void many(char* out, int64_t n, X... x) {
+    uint16_t* o = reinterpret_cast<uint16_t*>(out);
+    if constexpr (CODE == F16) half_range<Op>(o, n, x...);
+    else bf16_range<Op>(o, n, x...);
+}
+template <class Op, int CODE>
+void three(char* out, const char* a, const char* b, const char* c, int64_t n, Params& p) {
+    many<Op, CODE>(out, n, Array(a), Array(b), Array(c), Number(p.alpha));
+}
+template <int CODE> void lerp(char* out, const char* a, const char* b, const char* w, int64_t n, Params&) {
+    many<Lerp, CODE>(out, n, Array(a), Array(b), Array(w));
+}
+template <int CODE> void lerp_by(char* out, const char* a, const char* b, int64_t n, Params& p) {
+    many<Lerp, CODE>(out, n, Array(a), Array(b), Number(p.alpha));
+}
+
 // What only looks at bits is the same for both dtypes.
 #define MT_HALF_BITS(name, expression) \
     void name(char* out, const char* a, int64_t n, Params&) { \
@@ -144,6 +169,24 @@ BinaryKernel half_kernel(int64_t op, int code) {
         case OP_COPYSIGN: return {copysign_range, nullptr, nullptr, code};
         default: return {};
     }
+}
+// The same of three operands, and of two and a weight that the parameters hold.
+TernaryFn half_ternary(int64_t op, int code) {
+    switch (op) {
+        case OP_ADDCMUL: return code == F16 ? three<AddCMul, F16> : three<AddCMul, BF16>;
+        case OP_ADDCDIV: return code == F16 ? three<AddCDiv, F16> : three<AddCDiv, BF16>;
+        case OP_LERP: return code == F16 ? lerp<F16> : lerp<BF16>;
+        default: return nullptr;
+    }
+}
+BinaryFn half_lerp(int code) { return code == F16 ? lerp_by<F16> : lerp_by<BF16>; }
+// Powers that need no logarithm.
+UnaryFn half_power(double exponent, int code) {
+    if (exponent == 2) return each<Square>(code);
+    if (exponent == 3) return each<Cube>(code);
+    if (exponent == 0.5) return each<Sqrt>(code);
+    if (exponent == -1) return each<Reciprocal>(code);
+    return nullptr;
 }
 UnaryFn half_unary(int64_t op, int code) {
     switch (op) {
