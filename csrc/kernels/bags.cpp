@@ -163,9 +163,8 @@ template <Kind KIND, class A> MT_INLINE A distance(const A* a, const A* b, int64
         first = Step<KIND>::join(first, step(i));
         i += LANES;
     }
-    A total = fold_lanes(Step<KIND>::join(first, second), [](auto p, auto q) __attribute__((always_inline)) {
-        return Step<KIND>::join(p, q);
-    });
+    A total = fold_lanes(Step<KIND>::join(first, second),
+                         [](auto p, auto q) __attribute__((always_inline)) { return Step<KIND>::join(p, q); });
     for (; i < n; ++i) total = Step<KIND>::join(total, Step<KIND>::of(A(a[i] - b[i])));
     return KIND == EUCLID ? std::sqrt(total) : total;
 }

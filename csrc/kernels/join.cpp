@@ -11,8 +11,8 @@
 namespace mt {
 namespace {
 
-constexpr Py_ssize_t MOST = 64;        // parts that are looked at together
-constexpr int64_t RUN = 1 << 14;       // bytes of the result that are written part by part
+constexpr Py_ssize_t MOST = 64;   // parts that are looked at together
+constexpr int64_t RUN = 1 << 14;  // bytes of the result that are written part by part
 
 struct Part {
     Shape shape;

@@ -654,9 +654,7 @@ static PyObject* ternary(PyObject*, PyObject* const* args, Py_ssize_t nargs) {
             fail(PyExc_ValueError, "%lld is no ternary operator", (long long)op);
         const int ccode = as_code(args[18]);
         const Native native = native_of(ccode);
-        if (op == OP_CLAMP && (args[5] == Py_None || args[9] == Py_None)) {
-            return clamp_one_side(args, ccode);
-        }
+        if (op == OP_CLAMP && (args[5] == Py_None || args[9] == Py_None)) { return clamp_one_side(args, ccode); }
         const UnaryFn clamp = clamp_kernel(native);
         if (op == OP_CLAMP && !is_storage(args[5]) && !is_storage(args[9]) && clamp) {
             Plan<1> plan;
