@@ -76,6 +76,7 @@ COMPILED = (
     "_backends/npu/creation.py",
     "_backends/npu/device_runtime.py",
     "_backends/npu/errors.py",
+    "_backends/npu/helpers.py",
     "_backends/npu/kernels.py",
     "_backends/npu/launch.py",
     "_backends/npu/lists.py",

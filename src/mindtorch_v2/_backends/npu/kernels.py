@@ -88,20 +88,31 @@ class Expression:
         self.sources: Final = sources
         self.literals: Final = literals
         self.nested: Final = nested
+        self.count: Final = len(sources)
 
     def value(self, args: tuple[Any, ...], outs: list[Any]) -> Any:
-        got: list[Any] = []
-        for i, s in enumerate(self.sources):
-            if s >= 0:
-                got.append(args[s])
-            elif s == LITERAL:
-                got.append(self.literals[i])
-            elif s == EXPRESSION:
-                inner: Expression = self.nested[i]
-                got.append(inner.value(args, outs))
-            else:
-                got.append(outs[-3 - s])
-        return self.fn(*got)
+        n = self.count
+        # Calls with few arguments go without a tuple.
+        if n == 2:
+            return self.fn(self.one(0, args, outs), self.one(1, args, outs))
+        if n == 1:
+            return self.fn(self.one(0, args, outs))
+        if n == 0:
+            return self.fn()
+        if n == 3:
+            return self.fn(self.one(0, args, outs), self.one(1, args, outs), self.one(2, args, outs))
+        return self.fn(*[self.one(i, args, outs) for i in range(n)])
+
+    def one(self, i: int, args: tuple[Any, ...], outs: list[Any]) -> Any:
+        s = self.sources[i]
+        if s >= 0:
+            return args[s]
+        if s == LITERAL:
+            return self.literals[i]
+        if s == EXPRESSION:
+            inner: Expression = self.nested[i]
+            return inner.value(args, outs)
+        return outs[-3 - s]
 
 
 @final

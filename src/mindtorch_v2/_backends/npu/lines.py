@@ -7,7 +7,7 @@ Left the row's name; right the vendor call with the row's argument names in the 
 allocated by the row's rule, and one without elements is null where the vendor lets it be. Further words:
 
 literals        1  0.5  -1  true  false  none  "text"
-helpers         dims(self, dim): a function of the names in it, declared with @helper in this or a family's file
+helpers         dims(self, dim): a function of the names in it, of `helpers.py` or marked @helper in a family's file
 numbers=        dict(other="aclnnAdds(self, other, alpha, out)"): the call when that argument is a Python number (or a
                 0-dim CPU tensor). Without one the number becomes a 0-dim tensor on the device.
 cast=           names of operands that are cast to the dtype the rule computes in; default: the operands of a pointwise
@@ -55,11 +55,22 @@ from ..._ops.rules.dtype_checks import Choose
 from ..._ops.rules.pointwise import Pointwise
 from ..common.kernels import IntoKernel, derived
 from ..recorded import Whole, recorder
-from . import launch, quirks, table
+from . import helpers, launch, quirks, table
 from .kernels import EXPRESSION, LITERAL, RESULT, ByArgument, ByFunction, Call, Expression, Line, Missing
 from .lists import ListCall, ListKernel
 
-HELPERS: dict[str, Callable[..., Any]] = {}
+# Those of common operators are compiled; families add their own.
+HELPERS: dict[str, Callable[..., Any]] = {
+    "dims": helpers.dims,
+    "wrapped": helpers.wrapped,
+    "keep": helpers.keep,
+    "dtype": helpers.dtype_of,
+    "cube": helpers.cube,
+    "reduction_of": helpers.reduction_of,
+    "reduction_of_rows": helpers.reduction_of_rows,
+    "joined": helpers.joined,
+    "stacked": helpers.stacked,
+}
 _TOKEN = re.compile(r'\s*("[^"]*"|[A-Za-z_]\w*|-?\d+\.\d*(?:e-?\d+)?|-?\d+|[(),])')
 _WORDS: dict[str, Any] = {"true": True, "false": False, "none": None}
 
@@ -449,36 +460,3 @@ def served_fused(kernel: Kernel | None) -> Fused | ListKernel | None:
 def holes() -> list[str]:
     """Rows that nobody serves on NPUs and nobody declared missing."""
     return sorted(op.name for op in registry.ops() if not state(op))
-
-
-# -- helpers that many families need --------------------------------------------------------------------------------
-@helper
-def dims(self: Any, dim: Any) -> tuple[int, ...]:
-    """Dimensions to reduce, counted from the front; all of them when none are named."""
-    n = len(self._shape)
-    if dim is None or n == 0:
-        return tuple(range(n))
-    if isinstance(dim, int):
-        dim = (dim,)
-    if len(dim) == 0:
-        return tuple(range(n))
-    return tuple(d + n if d < 0 else d for d in dim)
-
-
-@helper
-def wrapped(self: Any, dim: int) -> int:
-    """A dimension counted from the front."""
-    n = len(self._shape)
-    return dim + max(n, 1) if dim < 0 else dim
-
-
-@helper
-def dtype(t: Any) -> Any:
-    """The dtype of a tensor, for parameters of type aclDataType."""
-    return t._dtype
-
-
-@helper
-def cube() -> int:
-    """How the matrix unit treats float32 on this chip."""
-    return quirks.cube_math_type()

@@ -6,7 +6,8 @@ from typing import Any
 from ...._dispatch import registry
 from ...._dtype import float64, int64, uint64
 from ...._tensor_base import numel
-from ..lines import dims, npu, parts
+from ..helpers import dims
+from ..lines import npu, parts
 
 _cat = registry.get("cat")
 

@@ -24,12 +24,6 @@ def reduced(text: str, **options: Any) -> Chosen:
 
 
 @helper
-def reduction_of(self: Any, target: Any, reduction: int) -> int:
-    """The vendor gives numbers to reductions alone: the sum of one element is that element."""
-    return reduction if self._shape or target._shape else SUM
-
-
-@helper
 def spread(weight: Any, self: Any) -> Any:
     """A weight in the shape of what it weighs."""
     if weight is None or not isinstance(weight, TensorBase) or weight._shape == self._shape:
@@ -120,12 +114,6 @@ def class_weight(self: Any, weight: Any) -> Any:
     out = empty((self._shape[-1 if len(self._shape) < 2 else 1],), (1,), self._dtype, self._device)
     creation.fill(out, 1)
     return out
-
-
-@helper
-def reduction_of_rows(self: Any, reduction: int) -> int:
-    """A loss of one sample without a batch is the sum over one."""
-    return reduction if len(self._shape) > 1 or reduction != NONE else SUM
 
 
 def _places(self: Any, target: Any, weight: Any, ignore_index: int) -> Any:

@@ -9,7 +9,7 @@ from typing import Any
 
 from ...._dispatch import registry
 from ...._ops.rules.pointwise import promoted
-from ...._tensor_base import numel
+from ..helpers import apart
 from ..lines import choose, line, npu, parts
 
 
@@ -28,11 +28,6 @@ def _plus(self: Any, product: Any, beta: Any, alpha: Any) -> Any:
     return (self if beta == 1 else self * beta) + product
 
 
-def _apart(self: Any, a: Any, b: Any, beta: Any, alpha: Any) -> bool:
-    """Whether the sum must not be given to the vendor: nothing to multiply, or nothing to add to."""
-    return beta == 0 or numel(a) == 0 or numel(b) == 0
-
-
 npu("mm", "aclnnMm(self, mat2, out, cube())", cast=("self", "mat2"), empty=0, otherwise=parts(_product))
 npu("bmm", "aclnnBatchMatMul(self, mat2, out, cube())", cast=("self", "mat2"), empty=0, otherwise=parts(_product))
 npu("mv", "aclnnMv(self, vec, out, cube())", cast=("self", "vec"), empty=0,
@@ -41,16 +36,16 @@ npu("dot", "aclnnDot(self, tensor, out)", cast=("self", "tensor"), empty=0,
     otherwise=parts(lambda self, tensor: (self * tensor).sum(dtype=self.dtype)))
 
 _addmm = parts(lambda self, mat1, mat2, beta, alpha: _plus(self, mat1.mm(mat2), beta, alpha))
-npu("addmm", choose(_apart, {
+npu("addmm", choose(apart, {
     True: _addmm, False: line("aclnnAddmm(self, mat1, mat2, beta, alpha, out, cube())", cast=("self", "mat1", "mat2"),
                               otherwise=_addmm)}))
 _baddbmm = parts(lambda self, batch1, batch2, beta, alpha: _plus(self, batch1.bmm(batch2), beta, alpha))
-npu("baddbmm", choose(_apart, {
+npu("baddbmm", choose(apart, {
     True: _baddbmm, False: line("aclnnBaddbmm(self, batch1, batch2, beta, alpha, out, cube())",
                                 cast=("self", "batch1", "batch2"), otherwise=_baddbmm)}))
 # A sum over a batch, rounded once; the row's composition rounds after each matrix.
 _addbmm = registry.get("addbmm").row.fallback
-npu("addbmm", choose(_apart, {
+npu("addbmm", choose(apart, {
     True: _addbmm, False: line("aclnnAddbmm(self, batch1, batch2, beta, alpha, out, cube())",
                                cast=("self", "batch1", "batch2"), otherwise=_addbmm)}))
 
@@ -66,6 +61,6 @@ npu("addr", choose(_fractions, {
     True: registry.get("addr").row.fallback,
     False: line("aclnnAddr(self, vec1, vec2, beta, alpha, out)", cast=("self", "vec1", "vec2"))}))
 _addmv = parts(lambda self, mat, vec, beta, alpha: _plus(self, mat.mv(vec), beta, alpha))
-npu("addmv", choose(_apart, {
+npu("addmv", choose(apart, {
     True: _addmv, False: line("aclnnAddmv(self, mat, vec, alpha, beta, out, cube())", cast=("self", "mat", "vec"),
                               expand=("self",), otherwise=_addmv)}))

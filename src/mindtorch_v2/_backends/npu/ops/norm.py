@@ -11,22 +11,13 @@ from ...._dtype import float32
 from ...._ops.norm import rms_eps
 from ...._tensor_base import numel
 from .. import quirks
+from ..helpers import mixed, mixed_backward
 from ..lines import accepts_dtype, call, choose, fused, line, npu, parts
 
 _layer_norm = registry.get("native_layer_norm")
 _layer_norm_backward = registry.get("native_layer_norm_backward")
 
 # -- layer norm -----------------------------------------------------------------------------------------------------
-def _mixed(input: Any, normalized_shape: Any, weight: Any, bias: Any, eps: float) -> bool:
-    """Whether the parameters, which have one dtype, are wider than the input."""
-    p = bias if weight is None else weight
-    return p is not None and p._dtype is not input._dtype
-
-
-def _mixed_backward(grad_out: Any, input: Any, normalized_shape: Any, mean: Any, *rest: Any) -> bool:
-    return mean._dtype is not input._dtype
-
-
 def _normalized(input: Any, normalized_shape: Any, weight: Any, bias: Any, eps: float) -> Any:
     """Of dtypes that the vendor does not normalize."""
     dims = tuple(range(-len(normalized_shape), 0))
@@ -71,15 +62,15 @@ def _backward_wide(grad_out: Any, input: Any, normalized_shape: Any, mean: Any, 
     return (got[0].to(input._dtype), *got[1:])
 
 
-npu("native_layer_norm", choose(_mixed, {
+npu("native_layer_norm", choose(mixed, {
     False: line("aclnnLayerNorm(input, normalized_shape, weight, bias, eps, out0, out1, out2)", cast=("input",),
                 otherwise=parts(_normalized)),
     True: parts(_normalized_wide)}))
-npu("_layer_norm_output", choose(_mixed, {
+npu("_layer_norm_output", choose(mixed, {
     False: line("aclnnLayerNorm(input, normalized_shape, weight, bias, eps, out, none, none)", cast=("input",),
                 otherwise=parts(lambda *args: _normalized(*args)[0])),
     True: parts(lambda *args: _normalized_wide(*args)[0])}))
-npu("native_layer_norm_backward", choose(_mixed_backward, {
+npu("native_layer_norm_backward", choose(mixed_backward, {
     False: line("aclnnLayerNormBackward(grad_out, input, normalized_shape, mean, rstd, weight, bias, output_mask, "
                 "out0, out1, out2)", cast=("grad_out", "input"), empty=0, otherwise=parts(_backward)),
     True: parts(_backward_wide)}))

@@ -14,16 +14,11 @@ from ...._dtype import int64, uint8
 from ...._ops.composites.formulas import narrow, wide
 from ...._ops.rules.base import wrap_dim
 from ...._tensor_base import numel
-from ..lines import choose, dims, helper, line, npu, parts
+from ..helpers import dims
+from ..lines import choose, helper, line, npu, parts
 
 _cat = registry.get("cat")
 _where = registry.get("where")
-
-
-@helper
-def keep(self: Any, keepdim: bool) -> bool:
-    """A 0-dim tensor has no dimension to keep."""
-    return keepdim and len(self._shape) > 0
 
 
 # -- sums and products ----------------------------------------------------------------------------------------------

@@ -12,38 +12,19 @@ from ...._ops.rules.base import wrap_dim
 from ...._strides import extent, may_overlap
 from ...._tensor_base import numel
 from ...common.transfer import STRIDED_MAP
-from .. import table
-from ..kernels import cast
-from ..lines import accepts_dtype, call, choose, fused, helper, line, npu, parts
+from ..helpers import all_points
+from ..lines import accepts_dtype, call, choose, fused, line, npu, parts
 
 _cat = registry.get("cat")
 _complex = registry.get("complex")
 _index = registry.get("index")
 _stack = registry.get("stack")
 _index_put = registry.get("index_put")
-_CAT = table.signature("aclnnCat").params[0].mask
-_STACK = table.signature("aclnnStack").params[0].mask
 
 
 # -- joining --------------------------------------------------------------------------------------------------------
-def _accepted(tensors: Any, out: Any, mask: int, op: str) -> list[Any]:
-    """Tensors in the result's dtype where theirs is not documented."""
-    return [t if mask >> int(t._dtype.code) & 1 else cast(t, out._dtype, op) for t in tensors]
-
-
-@helper
-def joined(tensors: Any, out: Any) -> list[Any]:
-    """What is joined: tensors without elements add nothing, and a vector without any may stand beside every rank."""
-    return _accepted([t for t in tensors if numel(t) > 0], out, _CAT, "cat")
-
-
-@helper
-def stacked(tensors: Any, out: Any) -> list[Any]:
-    return _accepted(tensors, out, _STACK, "stack")
-
-
 npu("cat", "aclnnCat(joined(tensors, out), wrapped(out, dim), out)")
-npu("stack", choose(lambda tensors, dim: all(not t._shape for t in tensors), {
+npu("stack", choose(all_points, {
     False: line("aclnnStack(stacked(tensors, out), wrapped(out, dim), out)"),
     # The vendor stacks what has dimensions.
     True: parts(lambda tensors, dim: _cat.call((tuple(t.unsqueeze(0) for t in tensors), 0)))}))
