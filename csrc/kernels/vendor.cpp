@@ -22,6 +22,7 @@ constexpr size_t kMost = 48;   // integers and pointers, with the two results
 constexpr size_t kFloats = 8;  // registers for floats on both machines
 constexpr Py_ssize_t kRank = 64;
 constexpr size_t kLaunches = 4096;
+constexpr size_t kFiles = 256;
 
 using Ints = std::array<int64_t, kMost>;
 using Floats = std::array<double, kFloats>;
@@ -49,10 +50,17 @@ struct Launch {
     int offset = 0;
 };
 
+// Whether a file is the package's: asked of every frame between a launch and the program, so answers are kept.
+struct File {
+    PyObject* name = nullptr;
+    bool ours = false;
+};
+
 struct Ring {
     Launch launches[kLaunches];
     uint64_t count = 0;
     PyObject* ours = nullptr;  // a tuple of prefixes
+    File files[kFiles];
 
     static Ring& get() {
         static Ring* all = new Ring;  // lives as long as the process: code objects may not be let go of after Python
@@ -60,19 +68,30 @@ struct Ring {
     }
 };
 
-bool is_ours(PyObject* ours, PyObject* file) {
+bool begins_as_ours(PyObject* ours, PyObject* file) {
     for (Py_ssize_t i = 0; ours != nullptr && i < PyTuple_GET_SIZE(ours); ++i) {
         if (PyUnicode_Tailmatch(file, PyTuple_GET_ITEM(ours, i), 0, PY_SSIZE_T_MAX, -1) == 1) return true;
     }
     return false;
 }
 
+// All code of a file shares the object that is its name.
+bool is_ours(Ring& ring, PyObject* file) {
+    File& known = ring.files[(reinterpret_cast<uintptr_t>(file) >> 4) % kFiles];
+    if (known.name != file) {
+        known.ours = begins_as_ours(ring.ours, file);
+        Py_INCREF(file);
+        Py_XDECREF(std::exchange(known.name, file));
+    }
+    return known.ours;
+}
+
 // The instruction of the user's program that this thread is at: a new reference to its code, or null.
-PyObject* program_code(PyObject* ours, int* offset) {
+PyObject* program_code(Ring& ring, int* offset) {
     PyFrameObject* frame = PyThreadState_GetFrame(PyThreadState_Get());
     while (frame != nullptr) {
         PyCodeObject* code = PyFrame_GetCode(frame);
-        if (!is_ours(ours, code->co_filename)) {
+        if (!is_ours(ring, code->co_filename)) {
 #if PY_VERSION_HEX >= 0x030b0000
             *offset = PyFrame_GetLasti(frame);
 #else
@@ -95,7 +114,7 @@ PyObject* program_code(PyObject* ours, int* offset) {
 void record_launch(PyObject* function, PyObject* operation, PyObject* device, PyObject* stream) {
     Ring& ring = Ring::get();
     Launch next{function, operation, device, stream, nullptr, 0};
-    next.code = program_code(ring.ours, &next.offset);
+    next.code = program_code(ring, &next.offset);
     for (PyObject* kept : {function, operation, device, stream}) Py_INCREF(kept);
     Launch old = std::exchange(ring.launches[ring.count++ % kLaunches], next);
     for (PyObject* gone : {old.function, old.operation, old.device, old.stream, old.code}) Py_XDECREF(gone);
@@ -130,8 +149,10 @@ PyObject* vendor_ours(PyObject*, PyObject* const* args, Py_ssize_t nargs) {
         for (Py_ssize_t i = 0; i < PyTuple_GET_SIZE(args[0]); ++i) {
             if (!PyUnicode_Check(PyTuple_GET_ITEM(args[0], i))) fail(PyExc_TypeError, "a prefix is a str");
         }
+        Ring& ring = Ring::get();
         Py_INCREF(args[0]);
-        Py_XDECREF(std::exchange(Ring::get().ours, args[0]));
+        Py_XDECREF(std::exchange(ring.ours, args[0]));
+        for (File& known : ring.files) Py_XDECREF(std::exchange(known.name, nullptr));
         Py_RETURN_NONE;
     });
 }
@@ -193,7 +214,7 @@ int32_t second_phase(void* function, void* workspace, uint64_t size, void* execu
 
 // A vendor function with what calling it takes; held by a capsule.
 struct Function {
-    void *create, *destroy, *create_list, *destroy_list, *phase1, *phase2;
+    void *create, *destroy, *create_list, *destroy_list, *phase1, *phase2, *destroy_executor;
     std::string letters;
     PyObject* name;
 };
@@ -202,19 +223,20 @@ constexpr const char* kFunction = "mindtorch_v2.vendor_function";
 
 PyObject* vendor_function(PyObject*, PyObject* const* args, Py_ssize_t nargs) {
     return guard([&]() -> PyObject* {
-        expect_args("vendor_function", nargs, 8);
-        if (!PyBytes_Check(args[6]) || !PyUnicode_Check(args[7])) {
-            fail(PyExc_TypeError, "vendor_function() expects six addresses, letters and a name");
+        expect_args("vendor_function", nargs, 9);
+        if (!PyBytes_Check(args[7]) || !PyUnicode_Check(args[8])) {
+            fail(PyExc_TypeError, "vendor_function() expects seven addresses, letters and a name");
         }
-        std::string letters(PyBytes_AS_STRING(args[6]), size_t(PyBytes_GET_SIZE(args[6])));
+        std::string letters(PyBytes_AS_STRING(args[7]), size_t(PyBytes_GET_SIZE(args[7])));
         size_t floating = 0;
         for (char letter : letters) {
             if (std::strchr("tlisdf", letter) == nullptr || letter == 0) fail(PyExc_ValueError, "an unknown letter");
             floating += letter == 'd' || letter == 'f';
         }
         if (floating > kFloats || letters.size() - floating + 2 > kMost) fail(PyExc_ValueError, "too many arguments");
-        auto* made = new Function{address(args[0]), address(args[1]), address(args[2]), address(args[3]),
-                                  address(args[4]), address(args[5]), letters,          args[7]};
+        auto* made =
+            new Function{address(args[0]), address(args[1]), address(args[2]), address(args[3]), address(args[4]),
+                         address(args[5]), address(args[6]), letters,          args[8]};
         PyObject* capsule = PyCapsule_New(made, kFunction, [](PyObject* self) {
             auto* f = static_cast<Function*>(PyCapsule_GetPointer(self, kFunction));
             Py_DECREF(f->name);
@@ -335,6 +357,33 @@ Stage make_list(PyObject* given, Made& made, int64_t& handle) {
     return kGoOn;
 }
 
+// Device memory for a second phase. It is let go as soon as that is queued: memory is reused in the stream's order.
+struct Workspace {
+    PyObject* held = nullptr;
+    void* at = nullptr;
+
+    ~Workspace() { Py_XDECREF(held); }
+
+    // Without memory everything made for the launch goes, and the exception that `take` raised is left.
+    void take(PyObject* take, PyObject* device, uint64_t size, void* executor, Made& made) {
+        static PyObject* const name = PyUnicode_InternFromString("address");
+        PyObject* wanted = PyLong_FromUnsignedLongLong(size);
+        PyObject* const given[] = {wanted, device};
+        if (wanted != nullptr && name != nullptr) held = PyObject_Vectorcall(take, given, 2, nullptr);
+        Py_XDECREF(wanted);
+        PyObject* found = held == nullptr ? nullptr : PyObject_GetAttr(held, name);
+        at = found == nullptr ? nullptr : PyLong_AsVoidPtr(found);
+        Py_XDECREF(found);
+        if (!PyErr_Occurred()) return;
+        PyObject *kind = nullptr, *error = nullptr, *trace = nullptr;
+        PyErr_Fetch(&kind, &error, &trace);
+        reinterpret_cast<int32_t (*)(void*)>(made.f.destroy_executor)(executor);
+        made.destroy();
+        PyErr_Restore(kind, error, trace);
+        fail_set();
+    }
+};
+
 PyObject* vendor_launch(PyObject*, PyObject* const* args, Py_ssize_t nargs) {
     return guard([&]() -> PyObject* {
         expect_args("vendor_launch", nargs, 6);
@@ -381,9 +430,13 @@ PyObject* vendor_launch(PyObject*, PyObject* const* args, Py_ssize_t nargs) {
         ints[used++] = reinterpret_cast<int64_t>(&executor);
         int32_t code = kCallers[used](f->phase1, ints, floats);
         if (code != 0) return stopped(kPhase1, code, size, executor, made);
-        if (size != 0 || args[5] != Py_True) return stopped(kWorkspace, code, size, executor, made);
+        if (args[5] == Py_False || (size != 0 && args[5] == Py_True)) {
+            return stopped(kWorkspace, code, size, executor, made);
+        }
         void* stream = reinterpret_cast<void*>(whole(args[4]));
-        code = second_phase(f->phase2, nullptr, 0, executor, stream);
+        Workspace workspace;
+        if (size != 0) workspace.take(args[5], args[3], size, executor, made);
+        code = second_phase(f->phase2, workspace.at, size, executor, stream);
         record_launch(f->name, args[2], args[3], args[4]);
         if (code != 0) return stopped(kPhase2, code, size, nullptr, made);
         code = made.destroy();
@@ -426,14 +479,16 @@ PyObject* vendor_destroy(PyObject*, PyObject* const* args, Py_ssize_t nargs) {
 PyMethodDef vendor_methods[] = {
     MT_METHOD(
         "vendor_function", vendor_function,
-        "vendor_function(create, destroy, create list, destroy list, phase1, phase2, letters, name): what "
-        "vendor_launch calls. Letters: t tensors, l lists of tensors, i integers and pointers, s bytes, d double, "
+        "vendor_function(create, destroy, create list, destroy list, phase1, phase2, destroy executor, letters, name): "
+        "what vendor_launch calls. Letters: t tensors, l lists of tensors, i integers and pointers, s bytes, d double, "
         "f float."),
-    MT_METHOD("vendor_launch", vendor_launch,
-              "vendor_launch(function, arguments, operator, device, stream, whole): both phases. None when all is done "
-              "and released, else (where it stopped: 0 making a tensor, 1 phase 1, 2 before phase 2, because workspace "
-              "is wanted or `whole` is false, 3 phase 2, 4 releasing, 5 making a list; the code, bytes of workspace, "
-              "executor, tensors and lists that are alive)."),
+    MT_METHOD(
+        "vendor_launch", vendor_launch,
+        "vendor_launch(function, arguments, operator, device, stream, whole): both phases. `whole` gives memory for "
+        "a workspace, as whole(bytes, device).address; or it is True where none is given, False where phase 2 is "
+        "the caller's. None when all is done and released, else (where it stopped: 0 making a tensor, 1 phase 1, "
+        "2 before phase 2, 3 phase 2, 4 releasing, 5 making a list; the code, bytes of workspace, executor, "
+        "tensors and lists that are alive)."),
     MT_METHOD("vendor_phase2", vendor_phase2, "vendor_phase2(function, workspace, size, executor, stream): the code."),
     MT_METHOD("vendor_destroy", vendor_destroy, "vendor_destroy(function, handles): the first code that is not 0."),
     MT_METHOD("vendor_record", vendor_record, "vendor_record(function, operator, device, stream): remember a launch."),

@@ -1626,12 +1626,19 @@ def vendor_function(
     destroy_list: int,
     phase1: int,
     phase2: int,
+    destroy_executor: int,
     letters: bytes,
     name: str,
     /,
 ) -> object: ...
 def vendor_launch(
-    function: object, arguments: list[Any], operator: str, device: int, stream: int, whole: bool, /
+    function: object,
+    arguments: list[Any],
+    operator: str,
+    device: int,
+    stream: int,
+    whole: bool | Callable[[int, int], Any],
+    /,
 ) -> tuple[int, int, int, int, list[int], list[int]] | None: ...
 def vendor_phase2(function: int, workspace: int, size: int, executor: int, stream: int, /) -> int: ...
 def vendor_destroy(function: int, handles: list[Any], /) -> int: ...

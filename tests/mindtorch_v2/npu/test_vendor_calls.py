@@ -29,7 +29,7 @@ def called(kinds: list[Any], letters: bytes, values: list[Any]) -> list[Any]:
         return 7
 
     phase1 = ctypes.CFUNCTYPE(ctypes.c_int32, *kinds, ctypes.c_void_p, ctypes.c_void_p)(body)
-    function = _native.vendor_function(1, 1, 1, 1, address(phase1), 1, letters, "aclnnX")
+    function = _native.vendor_function(1, 1, 1, 1, address(phase1), 1, 1, letters, "aclnnX")
     assert _native.vendor_launch(function, values, "x", 0, 0, True) == (1, 7, 4096, 0x5A00, [], [])
     return seen
 
@@ -119,6 +119,10 @@ class Vendor:
             self.calls.append(("phase2", workspace, size, executor, stream))
             return self.answers.get("phase2", 0)
 
+        def drop(executor: int) -> int:
+            self.calls.append(("drop", executor))
+            return 0
+
         longs = ctypes.POINTER(I64)
         self.kept = (
             ctypes.CFUNCTYPE(P, longs, U64, I32, longs, I64, I32, longs, U64, P)(create),
@@ -127,10 +131,11 @@ class Vendor:
             ctypes.CFUNCTYPE(I32, P)(destroy_list),
             ctypes.CFUNCTYPE(I32, P, P, I64, P, P)(phase1),
             ctypes.CFUNCTYPE(I32, P, U64, P, P)(phase2),
+            ctypes.CFUNCTYPE(I32, P)(drop),
         )
         self.function = _native.vendor_function(*[address(f) for f in self.kept], letters, "aclnnX")
 
-    def launch(self, *values: Any, whole: bool = True) -> Any:
+    def launch(self, *values: Any, whole: Any = True) -> Any:
         return _native.vendor_launch(self.function, list(values), "x", 3, 77, whole)
 
 
@@ -166,6 +171,46 @@ def test_a_launch_that_stops_says_what_is_alive(
     vendor = Vendor(size, **answers)
     assert vendor.launch(TENSOR, TENSOR, 4, whole=whole) == stopped
     assert vendor.calls == made
+
+
+class Memory:
+    """Memory for workspaces: `held` counts what is not let go of."""
+
+    held = 0
+
+    def __init__(self, size: int, device: int) -> None:
+        self.asked = (size, device)
+        self.address = 0x7000 + size
+        Memory.held += 1
+
+    def __del__(self) -> None:
+        Memory.held -= 1
+
+
+def test_a_launch_takes_its_workspace() -> None:
+    vendor = Vendor(64)
+    assert vendor.launch(TENSOR, TENSOR, 4, whole=Memory) is None
+    assert vendor.calls == [*MADE, FIRST, ("phase2", 0x7040, 64, 0x5A00, 77), *DESTROYED]
+    vendor = Vendor(64, phase2=6)
+    assert vendor.launch(TENSOR, TENSOR, 4, whole=Memory) == (3, 6, 64, 0, [0x100, 0x101], [])
+    assert Memory.held == 0
+    vendor = Vendor(0)
+    assert vendor.launch(TENSOR, TENSOR, 4, whole=Memory) is None and vendor.calls[3] == SECOND
+
+
+def test_without_memory_nothing_is_left() -> None:
+    def refuse(size: int, device: int) -> Any:
+        raise MemoryError(size, device)
+
+    vendor = Vendor(64)
+    with pytest.raises(MemoryError, match="64, 3"):
+        vendor.launch(TENSOR, TENSOR, 4, whole=refuse)
+    assert vendor.calls == [*MADE, FIRST, ("drop", 0x5A00), *DESTROYED]
+    for bad in (lambda size, device: None, lambda size, device: Vendor, 7):
+        vendor = Vendor(64)
+        with pytest.raises((AttributeError, TypeError)):
+            vendor.launch(TENSOR, TENSOR, 4, whole=bad)
+        assert vendor.calls == [*MADE, FIRST, ("drop", 0x5A00), *DESTROYED]
 
 
 def test_a_tensor_is_described() -> None:
@@ -268,10 +313,10 @@ def test_what_is_refused_before_a_call() -> None:
     make: Any = _native.vendor_function
     for letters in (b"i" * 60, b"d" * 9, b"x", b"\0"):
         with pytest.raises(ValueError):
-            make(1, 1, 1, 1, 1, 1, letters, "f")
+            make(1, 1, 1, 1, 1, 1, 1, letters, "f")
     with pytest.raises(ValueError, match="the address of a function"):
-        make(1, 1, 1, 1, 0, 1, b"", "f")
-    ones = (1, 1, 1, 1)
+        make(1, 1, 1, 1, 0, 1, 1, b"", "f")
+    ones = (1, 1, 1, 1, 1)
     for wrong in ((*ones, 1, 1, "i", "f"), (*ones, 1, 1, b"i", b"f"), (*ones, "x", 1, b"i", "f"), (1,)):
         with pytest.raises(TypeError):
             make(*wrong)
@@ -279,9 +324,9 @@ def test_what_is_refused_before_a_call() -> None:
     bad: Any
     for letters, bad in ((b"i", (1,)), (b"i", [1.5]), (b"d", ["x"]), (b"s", ["x"])):
         with pytest.raises(TypeError):
-            call(make(1, 1, 1, 1, 1, 1, letters, "f"), bad, "x", 0, 0, True)
+            call(make(1, 1, 1, 1, 1, 1, 1, letters, "f"), bad, "x", 0, 0, True)
     with pytest.raises(ValueError, match="an argument for each letter"):
-        call(make(1, 1, 1, 1, 1, 1, b"i", "f"), [], "x", 0, 0, True)
+        call(make(1, 1, 1, 1, 1, 1, 1, b"i", "f"), [], "x", 0, 0, True)
     with pytest.raises(ValueError):
         call(object(), [], "x", 0, 0, True)
     vendor = Vendor()

@@ -39,6 +39,8 @@ _function: Final[Any] = _native.vendor_function
 _both: Final[Any] = _native.vendor_launch
 _phase2: Final[Any] = _native.vendor_phase2
 _destroy: Final[Any] = _native.vendor_destroy
+# Device memory for workspaces.
+_take: Final[Any] = memory.allocate
 # Where `vendor_launch` stopped.
 _NO_TENSOR: Final = 0
 _WORKSPACE: Final = 2
@@ -85,6 +87,7 @@ class Function:
             a.destroy_tensors,
             phase1,
             self.phase2,
+            a.drop_executor,
             letters,
             sig.name,
         )
@@ -127,6 +130,7 @@ class Api:
         self.destroy_bools: Final[Any] = acl.aclDestroyBoolArray
         self.destroy_scalars: Final[Any] = acl.aclDestroyScalarList
         self.destroy_executor: Final[Any] = acl.aclDestroyAclOpExecutor
+        self.drop_executor: Final[int] = address_of(acl.aclDestroyAclOpExecutor)
         self.view_shape: Final[Any] = acl.aclGetViewShape
         self.synchronize: Final[Any] = acl.aclrtSynchronizeStream
         # The vendor hands out arrays made with C++'s new[].
@@ -496,7 +500,8 @@ def _launch(f: Function, values: list[Any], op: str, shapes: bool) -> list[tuple
     text = ""
     try:
         packed.pack(a, values)
-        stopped: Any = _both(f.native, packed.args, op, index, stream, not shapes and f.watched is None)
+        whole: Any = False if shapes or f.watched is not None else _take
+        stopped: Any = _both(f.native, packed.args, op, index, stream, whole)
         if stopped is not None:
             stage: int
             stage, code, size, executor, packed.tensors, packed.lists = stopped
