@@ -82,6 +82,7 @@ COMPILED = (
     "_backends/npu/lists.py",
     "_backends/npu/memory.py",
     "_backends/npu/memory_stats.py",
+    "_backends/npu/passes.py",
     "_backends/npu/runtime.py",
     "_backends/npu/table.py",
 )

@@ -11,7 +11,8 @@ from typing import Any, ClassVar
 
 import mindtorch_v2 as torch
 
-from .._backends.cpu.kernels.optimizers import unchanged
+from .._backends.common.passes import unchanged
+from .._backends.cpu.kernels import optimizers as _cpu_passes  # noqa: F401 enters its passes
 from .._tensor import Tensor
 from ._lists import Tensors, scalar_dtype
 from ._options import Options, is_rate

@@ -10,7 +10,7 @@ from typing import Any
 
 import mindtorch_v2 as torch
 
-from .._backends.cpu.kernels.optimizers import adam_pass, gathered, plain_lists
+from .._backends.common.passes import adam_pass, gathered, plain_lists
 from .._tensor import Tensor
 from ..nn.parameter import Parameter
 from ._algorithm import Algorithm, States, check_betas, check_not_negative, column, is_scaled, scaled_by, zeros_like

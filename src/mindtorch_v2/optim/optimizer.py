@@ -17,7 +17,7 @@ from typing import Any
 import mindtorch_v2 as torch
 
 from .._autograd.hooks import HookDict, RemovableHandle
-from .._backends.cpu.kernels.optimizers import forget_grads
+from .._backends.common.passes import forget_grads
 from .._dispatch.keys import PROFILE
 from .._dispatch.state import STATE, modes, swap_grad
 from .._tensor import Tensor

@@ -10,7 +10,7 @@ from typing import Any
 
 import mindtorch_v2 as torch
 
-from .._backends.cpu.kernels.optimizers import gathered, plain_lists, sgd_pass
+from .._backends.common.passes import gathered, plain_lists, sgd_pass
 from .._tensor import Tensor
 from ..nn.parameter import Parameter
 from ._algorithm import Algorithm, States, is_scaled, scaled_by

@@ -157,6 +157,100 @@ def test_launches_do_not_grow_with_the_parameters(emulator: _npu.Emulator) -> No
     assert counts[0] == counts[1] <= 20
 
 
+@_npu.emulator_only
+@pytest.mark.parametrize(
+    ("name", "options", "once"),
+    [
+        ("AdamW", {}, True),
+        ("AdamW", {"amsgrad": True, "maximize": True, "weight_decay": 0.0}, True),
+        ("AdamW", {"lr": 0.0}, True),
+        ("AdamW", {"lr": torch.tensor(0.01)}, True),
+        ("Adam", {"betas": (0.0, 0.5)}, True),
+        ("Adam", {"weight_decay": 0.1}, False),  # the vendor's decay is of the weights
+        ("Adam", {"foreach": True}, False),
+    ],
+)
+def test_a_step_without_options_is_one_launch(
+    emulator: _npu.Emulator, name: str, options: dict[str, Any], once: bool
+) -> None:
+    """The vendor's function does the whole step; values, counts and versions are those of the CPU."""
+    found = {}
+    for device in ("cpu", "npu"):
+        params = [torch.nn.Parameter(torch.full(shape, 0.5, device=device)) for shape in ((3,), (2, 2), ())]
+        optimizer = getattr(torch.optim, name)(params, **options)
+        for number in range(4):
+            for param in params:
+                param.grad = torch.full(param.shape, 0.25 * (number + 1), device=device)
+            torch.npu.synchronize()
+            before = emulator.runs("aclnnFusedAdamw")
+            optimizer.step()
+            torch.npu.synchronize()
+            # The first step makes the state.
+            assert emulator.runs("aclnnFusedAdamw") - before == (device == "npu" and once and number > 0)
+        states = [optimizer.state[param] for param in params]
+        found[device] = (
+            [param.tolist() for param in params],
+            [[state[key].tolist() for key in sorted(state)] for state in states],
+            [param._version for param in params],
+            [[state[key]._version for key in sorted(state)] for state in states],
+        )
+        assert all(state["step"].device.type == "cpu" and state["step"].item() == 4 for state in states)
+    for mine, theirs in zip(found["npu"][:2], found["cpu"][:2]):
+        for left, right in zip(mine, theirs):
+            for one, other in zip(
+                left if isinstance(left, list) else [left], right if isinstance(right, list) else [right]
+            ):
+                assert torch.allclose(torch.tensor(one), torch.tensor(other), rtol=1e-5)
+    assert found["npu"][2:] == found["cpu"][2:]
+
+
+@_npu.emulator_only
+def test_steps_that_do_not_fit_one_launch(emulator: _npu.Emulator) -> None:
+    """Parameters that began later, of another dtype or layout, without elements: the loop over lists serves them."""
+    shapes = {"later": (3,), "half": (3,), "turned": (2, 3), "nothing": (0,)}
+    for case, shape in shapes.items():
+        params = []
+        for device in ("cpu", "npu"):
+            first = torch.nn.Parameter(torch.ones(3, device=device))
+            data = torch.ones(shape, device=device, dtype=torch.float16 if case == "half" else torch.float32)
+            second = torch.nn.Parameter(data.t() if case == "turned" else data)
+            optimizer = torch.optim.AdamW([first, second], lr=0.1)
+            for number in range(3):
+                first.grad = torch.ones_like(first)
+                second.grad = None if case == "later" and number == 0 else torch.ones_like(second)
+                optimizer.step()
+            params.append([first.tolist(), second.tolist()])
+        for mine, theirs in zip(*params):
+            assert torch.allclose(torch.tensor(mine), torch.tensor(theirs), rtol=2e-3), case
+
+
+@_npu.emulator_only
+def test_a_step_on_an_older_toolkit(emulator: _npu.Emulator, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Without the function over lists there is one launch for each parameter."""
+    from mindtorch_v2._backends.common.passes import PASSES
+    from mindtorch_v2._backends.npu import launch, passes
+    from mindtorch_v2._dispatch.keys import NPU
+
+    params = [torch.nn.Parameter(torch.ones(3, device="npu")) for _ in range(2)]
+    optimizer = torch.optim.AdamW(params, lr=0.1)
+    older = passes.NpuPasses()
+    older.one, older.asked = launch.resolve(passes.ADAMW_ONE), True
+    monkeypatch.setitem(PASSES, int(NPU), older)
+    for number in range(3):
+        for param in params:
+            param.grad = torch.ones(3, device="npu")
+        before = emulator.runs(passes.ADAMW_ONE)
+        optimizer.step()
+        torch.npu.synchronize()
+        assert emulator.runs(passes.ADAMW_ONE) - before == (2 if number else 0)
+    same = torch.nn.Parameter(torch.ones(3))
+    optimizer = torch.optim.AdamW([same], lr=0.1)
+    for _ in range(3):
+        same.grad = torch.ones(3)
+        optimizer.step()
+    assert params[1].tolist() == pytest.approx(same.tolist(), rel=1e-5)
+
+
 def test_states_move_with_the_parameters() -> None:
     param = torch.nn.Parameter(torch.ones(2))
     optimizer = torch.optim.Adam([param])

@@ -13,7 +13,7 @@ LOADED: list[bool] = []
 
 
 def load_kernels() -> None:
-    for module in ("transfer", "creation"):
+    for module in ("transfer", "creation", "passes"):
         import_module(f"{__package__}.{module}")
     for family in FAMILIES:
         import_module(f"{__package__}.ops.{family}")

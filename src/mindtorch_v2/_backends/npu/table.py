@@ -211,7 +211,7 @@ AmpUpdateScale(T= currentScale:fhb, T= growthTracker:4, T= foundInf:fhb, f64 gro
     i64 growthInterval, T>= updatedScale:fhb, T>= updatedGrowthTracker:4)
 AngleV2(T x:fhb1248u?F, T> out:fhb)
 Any(T self:fhbd1248u?, I dim, b keepdim, T> out:?)
-ApplyAdamWV2(T!+ varRef:fhb, T! mRef, T! vRef, T!? maxGradNormOptionalRef, T grad, T= step:f8, f32 lr, f32 beta1,
+ApplyAdamWV2(T!+ varRef:fhb, T!+ mRef, T!+ vRef, T!?+ maxGradNormOptionalRef, T+ grad, T= step:f8, f32 lr, f32 beta1,
     f32 beta2, f32 weightDecay, f32 eps, b amsgrad, b maximize)
 ApplyGradientDescent(T!+ var:fhb, T alpha:fhb, T+ delta:fhb)
 Arange(S start:fhbd1248u?, S end:fhbd1248u?, S step:fhbd1248u?, T> out:fhbd48)
@@ -446,7 +446,7 @@ ForeachTan(TL x:fhb, TL>= out:fhb)
 ForeachTanh(TL x:fhb, TL>= out:fhb)
 ForeachZeroInplace(TL!= x:fhb24)
 Frac(T input:fhb1248u, T> out:fhb1248u)
-FusedAdamw(TL! paramsRef:fhb, TL grads, TL! expAvgsRef, TL! expAvgSqsRef, TL!? maxExpAvgSqsRef, TL= stateSteps:f8,
+FusedAdamw(TL!+ paramsRef:fhb, TL+ grads, TL!+ expAvgsRef, TL!+ expAvgSqsRef, TL!?+ maxExpAvgSqsRef, TL= stateSteps:f8,
     T?= gradScaleOptional:f, T?= foundInfOptional:f, f64 lr, f64 beta1, f64 beta2, f64 weightDecay, f64 eps,
     b amsgrad, b maximize)
 FusedSgd(TL! paramsRef:fhb, TL! gradsRef:fhb, TL!? momentumBufferListOptionalRef:fhb, T? gradScaleOptional:fhb,

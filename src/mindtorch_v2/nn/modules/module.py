@@ -18,7 +18,7 @@ import mindtorch_v2 as torch
 
 from ... import _native
 from ..._autograd.hooks import HookDict, RemovableHandle
-from ..._backends.cpu.kernels.optimizers import forget_grads
+from ..._backends.common.passes import forget_grads
 from ..._tensor import Tensor
 from ..parameter import Buffer, Parameter
 from . import _convert, _hooks, _state, _walk

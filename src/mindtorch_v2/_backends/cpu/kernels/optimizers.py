@@ -1,31 +1,27 @@
-"""Launches of optimiser steps over lists of tensors, and what a step asks of every parameter.
+"""Launches of optimiser steps over lists of tensors.
 
 Invariant: the native module gets tensors of one dtype without gaps, those of a parameter in one layout; everything else
 is refused, before anything was written, and the row's parts or the optimiser's loop serve it. The `fused_*` functions
-serve rows, which leave versions alone as PyTorch's do; the `*_pass` functions stand for a loop of operators, so they
-count steps, and move versions by as many writes as the loop makes.
+serve rows, which leave versions alone as PyTorch's do; passes stand for a loop of operators (`common/passes`).
 """
 
 from __future__ import annotations
 
-from typing import Any, Final
+from typing import Any, Final, final
 
 from .... import _native
-from ...._core_operators import HOOKS
-from ...._dispatch.keys import AUTOCASTS, AUTOGRAD, CPU, PYTHON, VIEW
-from ...._dispatch.state import FUNCTION_MODE, is_grad_enabled, modes
+from ...._dispatch.keys import CPU
 from ...._dtype import dtype as DType
 from ...._dtype import float32, float64
 from ...._mypyc import i64
 from ...._strides import strides_dense
-from ...._tensor_base import TensorBase, bump, is_contiguous, numel, own_memory
+from ...._tensor_base import TensorBase, is_contiguous, numel, own_memory
+from ...common.passes import PASSES, Passes, wrote
 
 _adam: Final[Any] = _native.fused_adam
 _sgd: Final[Any] = _native.fused_sgd
 _adagrad: Final[Any] = _native.fused_adagrad
 
-# Modes that a pass need not look at: nothing is recorded, and operators that write in place are not cast.
-_UNSEEN: Final[i64] = (AUTOGRAD << 32) | AUTOCASTS
 _FLOAT32: Final[i64] = float32.code
 _FLOAT64: Final[i64] = float64.code
 
@@ -109,83 +105,7 @@ def fused_adagrad(params: Any, grads: Any, state_sums: Any, state_steps: Any, lr
     return done
 
 
-# -- passes ----------------------------------------------------------------------------------------------------------
-def unchanged(group: dict[str, Any], names: tuple[str, ...], values: tuple[Any, ...]) -> bool:
-    """Whether a group's options are still these very objects."""
-    for i in range(len(names)):
-        if group.get(names[i]) is not values[i]:
-            return False
-    return True
-
-
-def forget_grads(params: Any) -> None:
-    """`p.grad = None` for every parameter that has one."""
-    seen = modes() & FUNCTION_MODE
-    for p in params:
-        if isinstance(p, TensorBase) and not seen and not p._keys & PYTHON and p._grad_fn is None:
-            p._grad_field = None
-        elif p.grad is not None:
-            p.grad = None
-
-
-def _quiet() -> bool:
-    """Whether a pass is all that would happen: nothing is recorded, and no mode looks at operators."""
-    return not modes() & ~_UNSEEN and not is_grad_enabled()
-
-
-def _is_plain(t: Any, parameter: Any) -> bool:
-    """A tensor of no subclass but `parameter`, in the host's memory, that has versions."""
-    if not isinstance(t, TensorBase):
-        return False
-    kind = type(t)
-    return (kind is parameter or kind is HOOKS.tensor) and (t._keys & ~(AUTOGRAD | VIEW)) == CPU
-
-
-def plain_lists(lists: list[Any], parameter: Any) -> bool:
-    """Whether a pass may be tried on what users gave as lists, each as long as the first."""
-    if not _quiet():
-        return False
-    for tensors in lists:
-        if not isinstance(tensors, list) or len(tensors) != len(lists[0]):
-            return False
-        for t in tensors:
-            if not _is_plain(t, parameter):
-                return False
-    return True
-
-
-def gathered(params: Any, states: Any, names: tuple[str, ...], parameter: Any) -> list[list[Any]] | None:
-    """Parameters that have gradients, the gradients, and their state by name, in lists of plain tensors; None where
-    one is not plain or has not all of its state yet."""
-    if not _quiet() or not isinstance(states, dict):
-        return None
-    lists: list[list[Any]] = [[], []]
-    for _ in names:
-        lists.append([])
-    for p in params:
-        if not isinstance(p, TensorBase):
-            return None
-        grad = p._grad_field
-        if grad is None:
-            if p._grad_fn is not None:
-                return None  # asking for the gradient of what is no leaf warns
-            continue
-        if not _is_plain(p, parameter) or not _is_plain(grad, parameter):
-            return None
-        lists[0].append(p)
-        lists[1].append(grad)
-        if names:
-            state = states.get(p)
-            if not isinstance(state, dict):
-                return None
-            for k in range(len(names)):
-                t = state.get(names[k])
-                if not _is_plain(t, parameter):
-                    return None
-                lists[2 + k].append(t)
-    return lists
-
-
+# -- passes ------------------------------------------------------------------------------------------------------------
 def _wide(dt: DType) -> bool:
     """Narrow dtypes are rounded after each operator of a loop, but once in a pass."""
     return dt.code == _FLOAT32 or dt.code == _FLOAT64
@@ -204,71 +124,59 @@ def _step_code(steps: list[Any]) -> i64:
     return code
 
 
-def _wrote(tensors: list[Any], times: i64) -> None:
-    for each in tensors:
-        t: TensorBase = each
-        bump(t)
-        vc = t._vc
-        if times > 1 and vc is not None:
-            vc.value += times - 1
+@final
+class CpuPasses(Passes):
+    """Each step is one call of the native module."""
 
-
-def adam_pass(lists: list[list[Any]], lr: Any, beta1: Any, beta2: Any, weight_decay: Any, eps: Any, decoupled: bool,
-              maximize: bool) -> bool:
-    """A step of Adam on lists: parameters, gradients, averages, squares, for AMSGrad their largest, and step counts."""
-    steps = lists[len(lists) - 1]
-    if not steps:
+    def adam(self, lists: list[list[Any]], lr: Any, beta1: Any, beta2: Any, weight_decay: Any, eps: Any,
+             decoupled: bool, maximize: bool) -> bool:
+        steps = lists[len(lists) - 1]
+        first: TensorBase = lists[0][0]
+        code = _step_code(steps)
+        if code < 0 or not _wide(first._dtype):
+            return False
+        tensors = lists[: len(lists) - 1]
+        blocks = _blocks(tensors, steps)
+        if blocks is None or not _adam(first._dtype.code, len(tensors), blocks, code, _number(lr), beta1, beta2,
+                                       weight_decay, eps, decoupled, maximize, None):
+            return False
+        wrote(tensors[0], 2 if decoupled and weight_decay != 0 else 1)
+        wrote(tensors[2], 1)
+        wrote(tensors[3], 2)
+        if len(tensors) > 4:
+            wrote(tensors[4], 1)
+        wrote(steps, 1)
         return True
-    first: TensorBase = lists[0][0]
-    code = _step_code(steps)
-    if code < 0 or not _wide(first._dtype):
-        return False
-    tensors = lists[: len(lists) - 1]
-    blocks = _blocks(tensors, steps)
-    if blocks is None or not _adam(first._dtype.code, len(tensors), blocks, code, _number(lr), beta1, beta2,
-                                   weight_decay, eps, decoupled, maximize, None):
-        return False
-    _wrote(tensors[0], 2 if decoupled and weight_decay != 0 else 1)
-    _wrote(tensors[2], 1)
-    _wrote(tensors[3], 2)
-    if len(tensors) > 4:
-        _wrote(tensors[4], 1)
-    _wrote(steps, 1)
-    return True
 
-
-def sgd_pass(lists: list[list[Any]], lr: Any, weight_decay: Any, momentum: Any, dampening: Any, nesterov: bool,
-             maximize: bool) -> bool:
-    """A step of gradient descent on lists: parameters, gradients, and with momentum the buffers of earlier steps."""
-    if not lists[0]:
+    def sgd(self, lists: list[list[Any]], lr: Any, weight_decay: Any, momentum: Any, dampening: Any, nesterov: bool,
+            maximize: bool) -> bool:
+        first: TensorBase = lists[0][0]
+        if not _wide(first._dtype):
+            return False
+        blocks = _blocks(lists, None)
+        if blocks is None or not _sgd(first._dtype.code, len(lists), blocks, _number(lr), weight_decay, momentum,
+                                      dampening, nesterov, False, maximize, None):
+            return False
+        wrote(lists[0], 1)
+        if len(lists) > 2:
+            wrote(lists[2], 2)
         return True
-    first: TensorBase = lists[0][0]
-    if not _wide(first._dtype):
-        return False
-    blocks = _blocks(lists, None)
-    if blocks is None or not _sgd(first._dtype.code, len(lists), blocks, _number(lr), weight_decay, momentum,
-                                  dampening, nesterov, False, maximize, None):
-        return False
-    _wrote(lists[0], 1)
-    if len(lists) > 2:
-        _wrote(lists[2], 2)
-    return True
 
-
-def adagrad_pass(lists: list[list[Any]], lr: Any, lr_decay: Any, weight_decay: Any, eps: Any, maximize: bool) -> bool:
-    """A step of Adagrad on lists: parameters, gradients, sums of squares, and step counts."""
-    steps = lists[3]
-    if not steps:
+    def adagrad(self, lists: list[list[Any]], lr: Any, lr_decay: Any, weight_decay: Any, eps: Any,
+                maximize: bool) -> bool:
+        steps = lists[3]
+        first: TensorBase = lists[0][0]
+        code = _step_code(steps)
+        if code < 0 or not _wide(first._dtype):
+            return False
+        blocks = _blocks(lists[:3], steps)
+        if blocks is None or not _adagrad(first._dtype.code, 3, blocks, code, _number(lr), lr_decay, weight_decay, eps,
+                                          maximize, None):
+            return False
+        wrote(lists[0], 1)
+        wrote(lists[2], 1)
+        wrote(steps, 1)
         return True
-    first: TensorBase = lists[0][0]
-    code = _step_code(steps)
-    if code < 0 or not _wide(first._dtype):
-        return False
-    blocks = _blocks(lists[:3], steps)
-    if blocks is None or not _adagrad(first._dtype.code, 3, blocks, code, _number(lr), lr_decay, weight_decay, eps,
-                                      maximize, None):
-        return False
-    _wrote(lists[0], 1)
-    _wrote(lists[2], 1)
-    _wrote(steps, 1)
-    return True
+
+
+PASSES[int(CPU)] = CpuPasses()
