@@ -1,9 +1,13 @@
 // Tokens sent to the ranks of their experts, and the experts' answers brought back.
 //
-// The rows a rank receives stand expert by expert, then by the rank they came from, then in the order of that rank's
-// tokens; epRecvCounts are their running ends in this order. What travels between both functions beside that
-// (expandIdx, assistInfoForCombine) is private to the vendor; here it is the place of each pair among its expert's rows,
-// and where rows came from: (rank, token, which of its experts). The formulas are not in the facts.
+// Shared experts, which see every token, have the first ranks; the others stand in order on the rest. A shared expert on
+// several ranks gets the tokens of rank r on its (r mod copies)-th. The rows a rank receives stand expert by expert, then
+// by the member of the tensor-parallel group that received them, then by the rank they came from, then in the order of
+// that rank's tokens; epRecvCounts are their running ends in this order. Members of that group see each other's rows, and
+// on the way back each row is the sum of theirs. What travels between both functions beside that (expandIdx,
+// assistInfoForCombine) is private to the vendor; here it is the place of each pair among its expert's rows, and where
+// rows came from: (rank, token, which of its experts). An expert that gives nothing, and one that gives the token back,
+// have the numbers behind the true ones and are nowhere. The formulas are not in the facts.
 #include <numeric>
 
 #include "collective.h"
@@ -22,47 +26,91 @@ const char* one_of(const Call& c, std::initializer_list<const char*> names) {
 }
 
 struct Layout {
-    int64_t ranks, rank, experts, local, tokens, picks;
+    int64_t ranks, rank, experts, tokens, picks;
+    int64_t shared = 0, shared_ranks = 0;    // experts that see every token, and their ranks
+    int64_t zero = 0, copies = 0;            // experts that are nowhere
+    int64_t members = 1, member = 0;         // of the tensor-parallel group
+    int64_t local = 0;                       // experts of this rank
+
+    int64_t slots() const { return picks + shared; }
+    int64_t each() const { return experts / (ranks - shared_ranks); }
+    // Experts by place: shared ranks first, then the true ones.
+    int64_t places() const { return shared_ranks + experts; }
+    int64_t first_of(int64_t at) const { return at < shared_ranks ? at : shared_ranks + (at - shared_ranks) * each(); }
+    int64_t local_of(int64_t at) const { return at < shared_ranks ? 1 : each(); }
+    int64_t rank_of(int64_t place) const {
+        return place < shared_ranks ? place : shared_ranks + (place - shared_ranks) / each();
+    }
+    // The row of the scales that an expert has: shared ones come first.
+    int64_t scale_of(int64_t place) const {
+        return place < shared_ranks ? place / (shared_ranks / shared) : (shared_ranks ? shared : 0) + place - shared_ranks;
+    }
 };
+
+int64_t optional_number(const Call& c, const char* name) { return has_parameter(c, name) ? c.integer(name) : 0; }
+
+Layout layout(const Call& c) {
+    const Dims& ids = c.tensor("expertIds").dims;
+    Layout l{c.integer("epWorldSize"), c.integer("epRankId"), c.integer("moeExpertNum"), ids[0], ids[1]};
+    l.shared_ranks = c.integer("sharedExpertRankNum");
+    l.shared = l.shared_ranks ? c.integer("sharedExpertNum") : 0;
+    l.zero = optional_number(c, "zeroExpertNum"), l.copies = optional_number(c, "copyExpertNum");
+    if (c.integer("tpWorldSize") > 1) l.members = c.integer("tpWorldSize"), l.member = c.integer("tpRankId");
+    l.local = l.local_of(l.rank);
+    return l;
+}
+
+void plan_members(const Plan& p) {
+    int64_t members = p.integer("tpWorldSize"), member = p.integer("tpRankId");
+    p.require(members >= 0 && members <= 2, "tpWorldSize is %lld, expected 0 to 2", wide(members));
+    if (members < 2) return;
+    auto group = plan_group(p, "groupTp");
+    p.require(members == int64_t(group->size), "tpWorldSize is %lld, the communicator has %u ranks", wide(members), group->size);
+    p.require(member == int64_t(group->rank), "tpRankId is %lld, this rank is %u", wide(member), group->rank);
+}
 
 Layout plan_layout(const Plan& p) {
     auto group = plan_group(p, "groupEp");
-    Layout l{p.integer("epWorldSize"), p.integer("epRankId"), p.integer("moeExpertNum"), 0, 0, 0};
-    p.require(l.ranks == int64_t(group->size), "epWorldSize is %lld, the communicator has %u ranks", wide(l.ranks), group->size);
-    p.require(l.rank == int64_t(group->rank), "epRankId is %lld, this rank is %u", wide(l.rank), group->rank);
-    p.require(l.experts > 0 && l.experts % l.ranks == 0, "moeExpertNum is %lld for %lld ranks", wide(l.experts), wide(l.ranks));
-    p.require(p.integer("tpWorldSize") <= 1, "tpWorldSize is %lld; the emulator computes 0 and 1", wide(p.integer("tpWorldSize")));
-    for (const char* name : {"sharedExpertRankNum", "zeroExpertNum", "copyExpertNum", "constExpertNum", "expertShardType"})
-        p.require(!has_parameter(p, name) || p.integer(name) == 0, "%s: the emulator computes 0", name);
-    for (const char* name : {"elasticInfoOptional", "oriXOptional", "constExpertAlpha1Optional", "constExpertAlpha2Optional", "constExpertVOptional",
-                             "performanceInfoOptional", "activationScale", "weightScale", "groupList", "activationScaleOptional", "weightScaleOptional",
-                             "groupListOptional"})
+    int64_t ranks = p.integer("epWorldSize"), rank = p.integer("epRankId"), experts = p.integer("moeExpertNum");
+    int64_t shared = p.integer("sharedExpertNum"), shared_ranks = p.integer("sharedExpertRankNum");
+    p.require(ranks == int64_t(group->size), "epWorldSize is %lld, the communicator has %u ranks", wide(ranks), group->size);
+    p.require(rank == int64_t(group->rank), "epRankId is %lld, this rank is %u", wide(rank), group->rank);
+    p.require(shared_ranks >= 0 && shared_ranks < ranks, "sharedExpertRankNum is %lld of %lld ranks", wide(shared_ranks), wide(ranks));
+    p.require(shared_ranks == 0 || (shared > 0 && shared_ranks % shared == 0), "sharedExpertNum is %lld on %lld ranks", wide(shared), wide(shared_ranks));
+    p.require(experts > 0 && experts % (ranks - shared_ranks) == 0, "moeExpertNum is %lld for %lld ranks", wide(experts), wide(ranks - shared_ranks));
+    plan_members(p);
+    p.require(p.integer("expertShardType") == 0, "expertShardType is %lld, expected 0", wide(p.integer("expertShardType")));
+    p.require(optional_number(p, "zeroExpertNum") >= 0 && optional_number(p, "copyExpertNum") >= 0, "numbers of experts must not be negative");
+    p.require(optional_number(p, "constExpertNum") == 0, "constExpertNum: the emulator computes 0");
+    for (const char* name : {"elasticInfoOptional", "constExpertAlpha1Optional", "constExpertAlpha2Optional", "constExpertVOptional", "performanceInfoOptional",
+                             "activationScale", "weightScale", "groupList", "activationScaleOptional", "weightScaleOptional", "groupListOptional"})
         p.require(!given(p, name), "%s is not computed by the emulator", name);
     const Dims& ids = p.tensor("expertIds").dims;
     p.require(ids.n == 2, "expertIds has shape %s", text(ids).c_str());
-    l.local = l.experts / l.ranks, l.tokens = ids[0], l.picks = ids[1];
-    p.require(p.integer("globalBs") == 0 || p.integer("globalBs") >= l.tokens * l.ranks, "globalBs is %lld for %lld tokens of %lld ranks",
-              wide(p.integer("globalBs")), wide(l.tokens), wide(l.ranks));
-    return l;
+    p.require(p.integer("globalBs") == 0 || p.integer("globalBs") >= ids[0] * ranks, "globalBs is %lld for %lld tokens of %lld ranks",
+              wide(p.integer("globalBs")), wide(ids[0]), wide(ranks));
+    return layout(p);
 }
 
-Layout layout(const Run& r) {
-    const Dims& ids = r.tensor("expertIds").dims;
-    Layout l{r.integer("epWorldSize"), r.integer("epRankId"), r.integer("moeExpertNum"), 0, ids[0], ids[1]};
-    l.local = l.experts / l.ranks;
-    return l;
+std::vector<int64_t> active_tokens(const Run& r, const Layout& l) {
+    const char* mask = one_of(r, {"xActiveMaskOptional", "xActiveMask"});
+    return r.has(mask) ? r.read<int64_t>(r.tensor(mask)) : std::vector<int64_t>(size_t(l.tokens), 1);
 }
 
-// For each expert the pairs (token * picks + which) this rank sends it, in order; masked tokens send nothing.
+// For each place the pairs (token * slots + which) this rank sends it, in order; masked tokens send nothing.
 std::vector<std::vector<int64_t>> pairs(const Run& r, const Layout& l) {
     auto ids = r.read<int64_t>(r.tensor("expertIds"));
-    std::vector<int64_t> active(size_t(l.tokens), 1);
-    const char* mask = one_of(r, {"xActiveMaskOptional", "xActiveMask"});
-    if (r.has(mask)) active = r.read<int64_t>(r.tensor(mask));
-    std::vector<std::vector<int64_t>> out(size_t(l.experts), std::vector<int64_t>{});
-    for (int64_t i = 0; i < int64_t(ids.size()); ++i) {
-        if (ids[size_t(i)] < 0 || ids[size_t(i)] >= l.experts) fault("expertIds holds %lld, there are %lld experts", wide(ids[size_t(i)]), wide(l.experts));
-        if (active[size_t(i / l.picks)]) out[size_t(ids[size_t(i)])].push_back(i);
+    auto active = active_tokens(r, l);
+    std::vector<std::vector<int64_t>> out(size_t(l.places()), std::vector<int64_t>{});
+    int64_t end = l.experts + l.zero + l.copies, same = l.shared ? l.shared_ranks / l.shared : 1;
+    for (int64_t t = 0; t < l.tokens; ++t) {
+        for (int64_t k = 0; k < l.picks; ++k) {
+            int64_t expert = ids[size_t(t * l.picks + k)];
+            if (expert < 0 || expert >= end) fault("expertIds holds %lld, there are %lld experts", wide(expert), wide(end));
+            if (active[size_t(t)] && expert < l.experts) out[size_t(l.shared_ranks + expert)].push_back(t * l.slots() + k);
+        }
+        for (int64_t k = 0; active[size_t(t)] && k < l.shared; ++k)
+            out[size_t(k * same + l.rank % same)].push_back(t * l.slots() + l.picks + k);
     }
     return out;
 }
@@ -86,13 +134,15 @@ void plan_dispatch(Plan& p) {
     const char* scales = one_of(p, {"scalesOptional", "scales"});
     if (p.has(scales)) {
         p.require(mode == 2, "%s belongs to quantMode 2", scales);
-        p.shape(scales, {l.experts, x[1]});
+        const Dims& d = p.tensor(scales).dims;
+        p.require(d.n == 2 && d[1] == x[1] && (d[0] == l.experts + p.integer("sharedExpertNum") || (l.shared == 0 && d[0] == l.experts)),
+                  "%s has shape %s for %lld experts", scales, text(d).c_str(), wide(l.experts));
     }
     p.require(p.integer("expertTokenNumsType") == 0 || p.integer("expertTokenNumsType") == 1, "expertTokenNumsType must be 0 or 1");
     p.shape(one_of(p, {"expertTokenNumsOut", "expertTokenNums"}), {l.local});
     const char* counts = one_of(p, {"epRecvCountsOut", "epRecvCounts"});
-    p.require(p.tensor(counts).numel() >= l.local * l.ranks, "%s has shape %s, expected at least %lld", counts, text(p.tensor(counts).dims).c_str(),
-              wide(l.local * l.ranks));
+    p.require(p.tensor(counts).numel() >= l.local * l.ranks * l.members, "%s has shape %s, expected at least %lld", counts,
+              text(p.tensor(counts).dims).c_str(), wide(l.local * l.ranks * l.members));
 }
 
 void write_front(const Run& r, const char* name, std::vector<int64_t> values) {
@@ -110,8 +160,11 @@ void write_factors(const Run& r, const Layout& l, Group& group, const Counts& ch
     if (!r.has(expanded)) return;
     std::vector<Values> factors(size_t(l.ranks), Values{});
     Values mine = r.has(given_factors) ? r.read<double>(r.tensor(given_factors)) : Values(size_t(l.tokens * l.picks), 1);
-    for (int64_t e = 0; e < l.experts; ++e)
-        for (int64_t pair : chosen[size_t(e)]) factors[size_t(e / l.local)].push_back(mine[size_t(pair)]);
+    for (int64_t place = 0; place < l.places(); ++place)
+        for (int64_t pair : chosen[size_t(place)]) {
+            int64_t token = pair / l.slots(), which = pair % l.slots();
+            factors[size_t(l.rank_of(place))].push_back(which < l.picks ? mine[size_t(token * l.picks + which)] : 1);
+        }
     std::vector<size_t> counts;
     for (const auto& from : arriving) counts.push_back(size_t(std::accumulate(from.begin(), from.end(), int64_t(0))));
     auto theirs = group.all_to_all(factors, counts);
@@ -141,27 +194,29 @@ void quantize_rows(const Run& r, Values& y, int64_t used, int64_t width) {
     y = within(y, ACL_INT8);
 }
 
-void run_dispatch(Run& r) {
-    Layout l = layout(r);
-    auto chosen = pairs(r, l);
-    auto x = r.read<double>(r.tensor("x"));
-    int64_t width = r.tensor("x").dims[1];
-    Group group(r, "groupEp");
+// What one rank has received, expert by expert, then by the rank rows came from.
+struct Received {
+    std::vector<int64_t> counts, where;  // (experts, ranks); three numbers for each row
+    Values rows;
+};
+
+Received receive(const Layout& l, Group& group, const Counts& chosen, const Values& x, int64_t width, Counts& arriving) {
     // How many rows for each of the other's experts, then the rows with where they come from.
-    std::vector<std::vector<int64_t>> counts, origins;
+    Counts counts, origins;
     std::vector<Values> rows;
     for (int64_t rank = 0; rank < l.ranks; ++rank) {
         counts.emplace_back(), origins.emplace_back(), rows.emplace_back();
-        for (int64_t j = 0; j < l.local; ++j) {
-            const auto& mine = chosen[size_t(rank * l.local + j)];
+        for (int64_t j = 0; j < l.local_of(rank); ++j) {
+            const auto& mine = chosen[size_t(l.first_of(rank) + j)];
             counts.back().push_back(int64_t(mine.size()));
             for (int64_t pair : mine) {
-                origins.back().insert(origins.back().end(), {l.rank, pair / l.picks, pair % l.picks});
-                rows.back().insert(rows.back().end(), x.begin() + pair / l.picks * width, x.begin() + (pair / l.picks + 1) * width);
+                int64_t token = pair / l.slots();
+                origins.back().insert(origins.back().end(), {l.rank, token, pair % l.slots()});
+                rows.back().insert(rows.back().end(), x.begin() + token * width, x.begin() + (token + 1) * width);
             }
         }
     }
-    auto arriving = group.all_to_all(counts, std::vector<size_t>(size_t(l.ranks), size_t(l.local)));
+    arriving = group.all_to_all(counts, std::vector<size_t>(size_t(l.ranks), size_t(l.local)));
     std::vector<size_t> row_counts, origin_counts;
     for (const auto& from : arriving) {
         int64_t n = std::accumulate(from.begin(), from.end(), int64_t(0));
@@ -169,45 +224,101 @@ void run_dispatch(Run& r) {
     }
     auto got = group.all_to_all(rows, row_counts);
     auto got_origins = group.all_to_all(origins, origin_counts);
-    Values y;
-    std::vector<int64_t> where, ends, sums, expert_of;
+    Received out;
     std::vector<int64_t> taken(size_t(l.ranks), 0);
-    for (int64_t j = 0; j < l.local; ++j) {
+    for (int64_t j = 0; j < l.local; ++j)
         for (size_t rank = 0; rank < size_t(l.ranks); ++rank) {
             int64_t n = arriving[rank][size_t(j)], at = taken[rank];
-            y.insert(y.end(), got[rank].begin() + at * width, got[rank].begin() + (at + n) * width);
-            where.insert(where.end(), got_origins[rank].begin() + at * 3, got_origins[rank].begin() + (at + n) * 3);
-            expert_of.insert(expert_of.end(), size_t(n), l.rank * l.local + j);
+            out.rows.insert(out.rows.end(), got[rank].begin() + at * width, got[rank].begin() + (at + n) * width);
+            out.where.insert(out.where.end(), got_origins[rank].begin() + at * 3, got_origins[rank].begin() + (at + n) * 3);
+            out.counts.push_back(n);
             taken[rank] += n;
-            ends.push_back((ends.empty() ? 0 : ends.back()) + n);
         }
-        sums.push_back(ends.back());
+    return out;
+}
+
+// What the members of the tensor-parallel group have received, by member.
+std::vector<Received> shared_with_members(const Run& r, const Layout& l, Received mine, int64_t width) {
+    if (l.members == 1) return {std::move(mine)};
+    Group group(r, "groupTp");
+    auto to_all = [&](const auto& values, const std::vector<size_t>& counts) {
+        return group.all_to_all(std::vector<std::decay_t<decltype(values)>>(size_t(l.members), values), counts);
+    };
+    auto counts = group.gather(mine.counts);
+    std::vector<size_t> rows, origins;
+    for (const auto& theirs : counts) {
+        auto n = size_t(std::accumulate(theirs.begin(), theirs.end(), int64_t(0)));
+        rows.push_back(n * size_t(width)), origins.push_back(n * 3);
     }
+    auto where = to_all(mine.where, origins);
+    auto values = to_all(mine.rows, rows);
+    std::vector<Received> out;
+    for (size_t t = 0; t < size_t(l.members); ++t) out.push_back({counts[t], where[t], values[t]});
+    return out;
+}
+
+// Rows of all members, with their ends and the row of scales that each has.
+struct Expanded {
+    Values rows;
+    std::vector<int64_t> where, ends, sums, totals, scale_of;
+};
+
+Expanded expand(const Layout& l, const std::vector<Received>& from, int64_t width) {
+    Expanded out;
+    std::vector<int64_t> taken(size_t(l.members), 0);
+    for (int64_t j = 0; j < l.local; ++j) {
+        for (size_t t = 0; t < from.size(); ++t)
+            for (int64_t rank = 0; rank < l.ranks; ++rank) {
+                int64_t n = from[t].counts[size_t(j * l.ranks + rank)], at = taken[t];
+                out.rows.insert(out.rows.end(), from[t].rows.begin() + at * width, from[t].rows.begin() + (at + n) * width);
+                out.where.insert(out.where.end(), from[t].where.begin() + at * 3, from[t].where.begin() + (at + n) * 3);
+                out.scale_of.insert(out.scale_of.end(), size_t(n), l.scale_of(l.first_of(l.rank) + j));
+                out.ends.push_back((out.ends.empty() ? 0 : out.ends.back()) + n);
+                taken[t] += n;
+            }
+        out.sums.push_back(out.ends.back());
+    }
+    out.totals = taken;
+    return out;
+}
+
+void run_dispatch(Run& r) {
+    Layout l = layout(r);
+    auto chosen = pairs(r, l);
+    int64_t width = r.tensor("x").dims[1];
+    Group group(r, "groupEp");
+    Counts arriving;
+    Received mine = receive(l, group, chosen, r.read<double>(r.tensor("x")), width, arriving);
+    write_factors(r, l, group, chosen, arriving);
+    Expanded out = expand(l, shared_with_members(r, l, std::move(mine), width), width);
     const char* name = one_of(r, {"expandXOut", "expandX"});
-    int64_t used = ends.empty() ? 0 : ends.back();
+    int64_t used = out.ends.empty() ? 0 : out.ends.back();
     check_room(r, name, used * width);
     const char* scales = one_of(r, {"scalesOptional", "scales"});
     if (r.has(scales)) {
         auto factors = r.read<double>(r.tensor(scales));
-        for (int64_t i = 0; i < used * width; ++i) y[size_t(i)] *= factors[size_t(expert_of[size_t(i / width)] * width + i % width)];
+        // Without shared ranks the rows of shared experts, which come first, are nobody's.
+        int64_t skip = l.shared ? 0 : r.tensor(scales).dims[0] - l.experts;
+        for (int64_t i = 0; i < used * width; ++i)
+            out.rows[size_t(i)] *= factors[size_t((skip + out.scale_of[size_t(i / width)]) * width + i % width)];
     }
-    y.resize(size_t(r.tensor(name).numel()), 0);
-    if (r.integer("quantMode") == 2) quantize_rows(r, y, used, width);
-    r.write(r.tensor(name), y);
+    out.rows.resize(size_t(r.tensor(name).numel()), 0);
+    if (r.integer("quantMode") == 2) quantize_rows(r, out.rows, used, width);
+    r.write(r.tensor(name), out.rows);
     if (r.integer("expertTokenNumsType") == 1)
-        for (size_t j = sums.size(); j-- > 1;) sums[j] -= sums[j - 1];
-    r.write(r.tensor(one_of(r, {"expertTokenNumsOut", "expertTokenNums"})), sums);
-    write_front(r, one_of(r, {"epRecvCountsOut", "epRecvCounts"}), ends);
-    write_front(r, one_of(r, {"tpRecvCountsOut", "tpRecvCounts"}), {used});
+        for (size_t j = out.sums.size(); j-- > 1;) out.sums[j] -= out.sums[j - 1];
+    r.write(r.tensor(one_of(r, {"expertTokenNumsOut", "expertTokenNums"})), out.sums);
+    write_front(r, one_of(r, {"epRecvCountsOut", "epRecvCounts"}), out.ends);
+    write_front(r, one_of(r, {"tpRecvCountsOut", "tpRecvCounts"}), out.totals);
     const char* info = one_of(r, {"assistInfoForCombineOut", "expandIdx"});
     if (std::strcmp(info, "expandIdx") == 0) {
-        where.assign(size_t(l.tokens * l.picks), 0);
-        for (const auto& mine : chosen)
-            for (size_t k = 0; k < mine.size(); ++k) where[size_t(mine[k])] = int64_t(k);
+        out.where.assign(size_t(l.tokens * l.picks), 0);
+        for (const auto& to : chosen)
+            for (size_t k = 0; k < to.size(); ++k)
+                if (to[k] % l.slots() < l.picks) out.where[size_t(to[k] / l.slots() * l.picks + to[k] % l.slots())] = int64_t(k);
     }
-    check_room(r, info, int64_t(where.size()));
-    write_front(r, info, where);
-    write_factors(r, l, group, chosen, arriving);
+    check_room(r, info, int64_t(out.where.size()));
+    write_front(r, info, out.where);
 }
 
 // -- and back --------------------------------------------------------------------------------------------------------------
@@ -218,9 +329,12 @@ void plan_combine(Plan& p) {
     const char* y = one_of(p, {"yOut", "xOut", "x"});
     p.require(x.n == 2, "expandX has shape %s", text(x).c_str());
     p.shape("expertScales", {l.tokens, l.picks});
-    p.require(p.tensor("epSendCounts").numel() >= l.local * l.ranks, "epSendCounts has shape %s", text(p.tensor("epSendCounts").dims).c_str());
+    p.require(p.tensor("epSendCounts").numel() >= l.local * l.ranks * l.members, "epSendCounts has shape %s", text(p.tensor("epSendCounts").dims).c_str());
     p.require(p.integer("commQuantMode") == 0 || p.integer("commQuantMode") == 2, "commQuantMode must be 0 or 2");
-    p.require(p.integer("commQuantMode") == 0, "commQuantMode is 2; the emulator sends what it has");
+    if (l.copies > 0) {
+        if (!given(p, "oriXOptional")) refuse(ACLNN_ERR_PARAM_NULLPTR, "oriXOptional must not be null where copyExpertNum is not 0");
+        p.shape("oriXOptional", {l.tokens, x[1]});
+    }
     p.require(p.tensor(y).numel() == l.tokens * x[1], "%s has shape %s", y, text(p.tensor(y).dims).c_str());
     if (given(p, "sharedExpertXOptional"))
         p.require(p.tensor("sharedExpertXOptional").numel() == l.tokens * x[1], "sharedExpertXOptional has shape %s",
@@ -233,24 +347,69 @@ void plan_combine(Plan& p) {
     }
 }
 
-Values combined(const Run& r, const Layout& l) {
-    auto chosen = pairs(r, l);
+// What one rank has for each of the others, expert by expert: of the rows of its tensor-parallel group its own, each the
+// sum of what the members made of it.
+std::vector<Values> own_rows(const Run& r, const Layout& l) {
     auto x = r.read<double>(r.tensor("expandX"));
     auto ends = r.read<int64_t>(r.tensor("epSendCounts"));
-    int64_t width = r.tensor("expandX").dims[1], room = r.tensor("expandX").dims[0];
-    std::vector<Values> back(size_t(l.ranks), Values{});
-    int64_t from = 0;
-    for (int64_t j = 0; j < l.local; ++j)
-        for (int64_t rank = 0; rank < l.ranks; ++rank) {
-            int64_t to = ends[size_t(j * l.ranks + rank)];
-            if (to < from || to > room) fault("epSendCounts holds %lld after %lld; expandX has %lld rows", wide(to), wide(from), wide(room));
-            back[size_t(rank)].insert(back[size_t(rank)].end(), x.begin() + from * width, x.begin() + to * width);
-            from = to;
+    int64_t width = r.tensor("expandX").dims[1], room = r.tensor("expandX").dims[0], from = 0;
+    std::vector<std::vector<Values>> by_member(size_t(l.members), std::vector<Values>(size_t(l.ranks)));
+    for (int64_t i = 0; i < l.local * l.members * l.ranks; ++i) {
+        int64_t to = ends[size_t(i)];
+        if (to < from || to > room) fault("epSendCounts holds %lld after %lld; expandX has %lld rows", wide(to), wide(from), wide(room));
+        Values& out = by_member[size_t(i / l.ranks % l.members)][size_t(i % l.ranks)];
+        out.insert(out.end(), x.begin() + from * width, x.begin() + to * width);
+        from = to;
+    }
+    std::vector<Values> mine = by_member[size_t(l.member)];
+    if (l.members == 1) return mine;
+    std::vector<Values> flat(size_t(l.members), Values{});
+    for (size_t t = 0; t < flat.size(); ++t)
+        for (const Values& rows : by_member[t]) flat[t].insert(flat[t].end(), rows.begin(), rows.end());
+    Group group(r, "groupTp");
+    auto parts = group.all_to_all(flat, std::vector<size_t>(size_t(l.members), flat[size_t(l.member)].size()));
+    size_t at = 0;
+    for (Values& rows : mine)
+        for (double& value : rows) {
+            value = 0;
+            for (const Values& part : parts) value += part[at];
+            ++at;
         }
+    return mine;
+}
+
+// Rows as they are after they have travelled as INT8 with a factor each.
+void narrow_rows(std::vector<Values>& pieces, int64_t width) {
+    for (Values& rows : pieces)
+        for (size_t from = 0; from < rows.size(); from += size_t(width)) {
+            double largest = 0;
+            for (size_t k = 0; k < size_t(width); ++k) largest = std::fmax(largest, std::fabs(rows[from + k]));
+            for (size_t k = 0; largest > 0 && k < size_t(width); ++k) rows[from + k] = std::nearbyint(rows[from + k] * 127 / largest) * largest / 127;
+        }
+}
+
+// Experts that are nowhere: those behind the true ones that give the token itself; others give nothing.
+void add_copies(const Run& r, const Layout& l, const Values& scales, Values& y, int64_t width) {
+    if (l.copies == 0) return;
+    auto ids = r.read<int64_t>(r.tensor("expertIds"));
+    auto active = active_tokens(r, l);
+    auto x = r.read<double>(r.tensor("oriXOptional"));
+    for (size_t pair = 0; pair < ids.size(); ++pair) {
+        size_t token = pair / size_t(l.picks);
+        if (ids[pair] < l.experts + l.zero || !active[token]) continue;
+        for (size_t k = token * size_t(width); k < (token + 1) * size_t(width); ++k) y[k] += scales[pair] * x[k];
+    }
+}
+
+Values combined(const Run& r, const Layout& l) {
+    auto chosen = pairs(r, l);
+    int64_t width = r.tensor("expandX").dims[1];
+    std::vector<Values> back = own_rows(r, l);
+    if (r.integer("commQuantMode") == 2) narrow_rows(back, width);
     std::vector<size_t> expected;
     for (int64_t rank = 0; rank < l.ranks; ++rank) {
         size_t n = 0;
-        for (int64_t j = 0; j < l.local; ++j) n += chosen[size_t(rank * l.local + j)].size();
+        for (int64_t j = 0; j < l.local_of(rank); ++j) n += chosen[size_t(l.first_of(rank) + j)].size();
         expected.push_back(n * size_t(width));
     }
     Group group(r, "groupEp");
@@ -259,10 +418,14 @@ Values combined(const Run& r, const Layout& l) {
     Values y(size_t(l.tokens * width), 0);
     for (int64_t rank = 0; rank < l.ranks; ++rank) {
         size_t at = 0;
-        for (int64_t j = 0; j < l.local; ++j)
-            for (int64_t pair : chosen[size_t(rank * l.local + j)])
-                for (int64_t k = 0; k < width; ++k) y[size_t(pair / l.picks * width + k)] += scales[size_t(pair)] * got[size_t(rank)][at++];
+        for (int64_t j = 0; j < l.local_of(rank); ++j)
+            for (int64_t pair : chosen[size_t(l.first_of(rank) + j)]) {
+                int64_t token = pair / l.slots(), which = pair % l.slots();
+                double scale = which < l.picks ? scales[size_t(token * l.picks + which)] : 1;
+                for (int64_t k = 0; k < width; ++k) y[size_t(token * width + k)] += scale * got[size_t(rank)][at++];
+            }
     }
+    add_copies(r, l, scales, y, width);
     if (given(r, "sharedExpertXOptional")) {
         auto shared = r.read<double>(r.tensor("sharedExpertXOptional"));
         for (size_t i = 0; i < y.size(); ++i) y[i] += shared[i];

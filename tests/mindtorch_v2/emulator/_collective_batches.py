@@ -233,3 +233,139 @@ def to_experts(r: Rank) -> None:
         got = call(f"aclnnQuantGroupedMatMulAlltoAllv{version}", **given, y=Out((len(x[me]), 5), "float16"))
         want = [p.astype(float) @ w[i][0].astype(float) * 0.125 for i, p in enumerate(np.split(x[me], [sent[me, 0]]))]
         close(got, np.concatenate(want), 1e-2)
+
+
+# -- tokens sent to experts and brought back ---------------------------------------------------------------------------
+TOKENS, PICKS, LONG = 5, 2, 8
+NOWHERE = ("zeroExpertNum", "copyExpertNum", "constExpertNum")  # of later versions
+
+
+def _sent(rank: int, numbers: int) -> tuple[Any, Any, Any]:
+    """The tokens of a rank, the experts they pick and the weights of these."""
+    x = made(rank, TOKENS, LONG, dtype=ml_dtypes.bfloat16)
+    picked = [np.random.default_rng(rank * 10 + t).permutation(numbers)[:PICKS] for t in range(TOKENS)]
+    return x, np.stack(picked).astype(np.int32), np.abs(made(rank, TOKENS, PICKS, seed=3))
+
+
+def _dispatched(version: str, ids: Any, x: Any, group: dict[str, Any], local: int, room: int, ends: int) -> Any:
+    later = version in ("V3", "V4")
+    got = call(
+        f"aclnnMoeDistributeDispatch{version}",
+        x=x,
+        expertIds=ids,
+        **{k: v for k, v in group.items() if later or k not in NOWHERE},
+        quantMode=0,
+        expertTokenNumsType=1,
+        commAlg="",
+        expandXOut=Out((room, LONG), "bfloat16"),
+        assistInfoForCombineOut=Out((room * 128,), "int32"),
+        expertTokenNumsOut=Out((local,), "int64"),
+        epRecvCountsOut=Out((ends,), "int32"),
+        tpRecvCountsOut=Out((max(group["tpWorldSize"], 1),), "int32"),
+    )
+    return got
+
+
+def _combined(version: str, sent: Any, got: Any, group: dict[str, Any], **more: Any) -> Any:
+    later = version in ("V3", "V4")
+    return call(
+        f"aclnnMoeDistributeCombine{version}",
+        expandX=got[0],
+        expertIds=sent[1],
+        assistInfoForCombine=got[1],
+        epSendCounts=got[3],
+        expertScales=sent[2],
+        **{k: v for k, v in group.items() if later or k not in NOWHERE},
+        **{"outDtype": 0, "commQuantMode": 0, "groupListType": 0, **more},
+        commAlg="",
+        xOut=Out((TOKENS, LONG), "bfloat16"),
+    )
+
+
+def shared_experts() -> None:
+    """Four ranks, the first has the expert that sees every token; numbers behind the true experts give 0 or a copy."""
+
+    def body(r: Rank) -> None:
+        me, experts = r.number, 6
+        group = {
+            "groupEp": r.name, "epWorldSize": 4, "epRankId": me, "moeExpertNum": experts, "groupTp": "",
+            "tpWorldSize": 0, "tpRankId": 0, "expertShardType": 0, "sharedExpertNum": 1, "sharedExpertRankNum": 1,
+            "globalBs": TOKENS * 4, "zeroExpertNum": 1, "copyExpertNum": 1, "constExpertNum": 0,
+        }  # fmt: skip
+        for version in ("V2", "V4"):
+            sent = [_sent(i, experts + (2 if version == "V4" else 0)) for i in range(4)]
+            x, ids, scales = sent[me]
+            mine = [None] if me == 0 else [2 * (me - 1), 2 * (me - 1) + 1]
+            rows, ends = [], []
+            for expert in mine:
+                for other, picked, _ in sent:
+                    rows += [other[t] for t in range(TOKENS) if expert is None or expert in picked[t]]
+                    ends.append(len(rows))
+            got = _dispatched(version, ids, x, group, len(mine), 40, 4 * len(mine))
+            want = np.array(rows, float).reshape(-1, LONG)
+            np.testing.assert_array_equal(got[0][: len(rows)].astype(float), want)
+            np.testing.assert_array_equal(got[3], ends)
+            np.testing.assert_array_equal(got[2], np.diff([0, *ends[3::4]]))
+            weight = 1 + (scales * (ids != experts)).sum(-1, keepdims=True)
+            more = {"oriXOptional": x} if version == "V4" else {}
+            close(_combined(version, sent[me], got, group, **more), x.astype(float) * weight, 3e-2)
+            close(_combined(version, sent[me], got, group, commQuantMode=2, **more), x.astype(float) * weight, 6e-2)
+        assert (
+            refused("aclnnMoeDistributeDispatchV2", **_refusable(x, ids, {**group, "sharedExpertRankNum": 3})) == 161002
+        )
+        assert (
+            refused("aclnnMoeDistributeDispatchV2", **_refusable(x, ids, {**group, "sharedExpertRankNum": 4})) == 161002
+        )
+
+    on_ranks(4, body)
+
+
+def _refusable(x: Any, ids: Any, group: dict[str, Any]) -> dict[str, Any]:
+    kept = {k: v for k, v in group.items() if k not in NOWHERE}
+    outs = {
+        "expandXOut": Out((40, LONG), "bfloat16"),
+        "assistInfoForCombineOut": Out((40 * 128,), "int32"),
+        "expertTokenNumsOut": Out((2,), "int64"),
+        "epRecvCountsOut": Out((8,), "int32"),
+        "tpRecvCountsOut": Out((1,), "int32"),
+    }
+    return {
+        "x": x, "expertIds": ids, **kept, "quantMode": 0, "expertTokenNumsType": 1, "commAlg": "", **outs
+    }  # fmt: skip
+
+
+def members_of_experts() -> None:
+    """Two groups over which experts are spread, two over which each expert is cut: members see each other's rows, and
+    what they make of a row is added."""
+
+    def body(r: Rank) -> None:
+        e, t = r.number // TP, r.number % TP
+        ep, ep_name = part(r, [t, TP + t], 30 + t)
+        tp, tp_name = part(r, [TP * e, TP * e + 1], 40 + e)
+        group = {
+            "groupEp": ep_name, "epWorldSize": 2, "epRankId": e, "moeExpertNum": 4, "groupTp": tp_name,
+            "tpWorldSize": 2, "tpRankId": t, "expertShardType": 0, "sharedExpertNum": 0, "sharedExpertRankNum": 0,
+            "globalBs": 0,
+        }  # fmt: skip
+        sent = [_sent(i, 4) for i in range(4)]
+        rows, ends, totals = [], [], [0, 0]
+        for expert in (2 * e, 2 * e + 1):
+            for member in range(TP):
+                for rank in range(EP):
+                    other, picked, _ = sent[rank * TP + member]
+                    found = [other[k] for k in range(TOKENS) if expert in picked[k]]
+                    rows += found
+                    ends.append(len(rows))
+                    totals[member] += len(found)
+        x, ids, scales = sent[r.number]
+        got = _dispatched("V2", ids, x, group, 2, 40, 8)
+        np.testing.assert_array_equal(got[0][: len(rows)].astype(float), np.array(rows, float).reshape(-1, LONG))
+        np.testing.assert_array_equal(got[3], ends)
+        np.testing.assert_array_equal(got[4], totals)
+        want = TP * x.astype(float) * scales.sum(-1, keepdims=True)
+        close(_combined("V2", sent[r.number], got, group), want, 3e-2)
+        assert refused("aclnnMoeDistributeDispatchV2", **_refusable(x, ids, {**group, "tpRankId": 1 - t})) == 161002
+        for comm in (ep, tp):
+            r.hccl.check("HcclCommDestroy", comm)
+
+    on_ranks(4, body)
