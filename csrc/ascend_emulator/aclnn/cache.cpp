@@ -72,6 +72,54 @@ void scatter(const Run& r, const char* from, const char* to, bool blocks) {
     });
 }
 
+// The same of keys with a factor for each head. The facts have ranks only: pages are (places, heads, size), or with the
+// layout BNSD (heads, places, size), and a factor stands where its head does, in pages whose last size is 1.
+struct Layout {
+    Dims page;
+    bool heads_first;
+
+    explicit Layout(const Call& c) : page(c.tensor("keyCacheRef").dims), heads_first(given(c, "cacheLayoutOptional") && c.string("cacheLayoutOptional") == "BNSD") {}
+    int64_t places() const { return page[heads_first ? 2 : 1]; }
+    int64_t heads() const { return page[heads_first ? 1 : 2]; }
+    int64_t at(int64_t slot, int64_t head) const {
+        int64_t first = slot / places(), place = slot % places();
+        return heads_first ? (first * heads() + head) * places() + place : (first * places() + place) * heads() + head;
+    }
+};
+
+void plan_scaled_scatter(Plan& p) {
+    if (p.has("cacheLayoutOptional")) {
+        const std::string& name = p.string("cacheLayoutOptional");
+        p.require(name.empty() || name == "BSND" || name == "BNSD", "cacheLayoutOptional is \"%s\", expected BSND or BNSD", name.c_str());
+    }
+    Layout l(p);
+    const Dims& x = p.tensor("key").dims;
+    p.shape("slotMapping", {x[0]});
+    for (auto [from, to] : {std::pair{"key", "keyCacheRef"}, {"value", "valueCacheRef"}}) {
+        const Dims &d = p.tensor(from).dims, &c = p.tensor(to).dims;
+        bool fits = d[0] == x[0] && d[1] == l.heads() && c[0] == l.page[0] && c[1] == l.page[1] && c[2] == l.page[2] && c[3] == d[2];
+        p.require(fits, "%s has shape %s, %s %s", from, text(d).c_str(), to, text(c).c_str());
+    }
+    p.shape("keyScale", {x[0], x[1]});
+    p.shape("keyScaleCacheRef", {l.page[0], l.page[1], l.page[2], 1});
+}
+
+void run_scaled_scatter(Run& r) {
+    Layout l(r);
+    auto slots = r.read<int64_t>(r.tensor("slotMapping"));
+    for (auto [from, to] : {std::pair{"key", "keyCacheRef"}, {"value", "valueCacheRef"}, {"keyScale", "keyScaleCacheRef"}}) {
+        auto values = r.read<double>(r.tensor(from)), held = r.read<double>(r.tensor(to));
+        int64_t size = r.tensor(to).dims[3], heads = l.heads();
+        for (size_t i = 0; i < slots.size(); ++i) {
+            if (slots[i] < 0) continue;
+            int64_t slot = checked_index(slots[i], l.page[0] * l.places(), "slotMapping");
+            for (int64_t h = 0; h < heads; ++h)
+                std::copy_n(values.begin() + (int64_t(i) * heads + h) * size, size, held.begin() + l.at(slot, h) * size);
+        }
+        r.write(r.tensor(to), held);
+    }
+}
+
 // -- and back: the tokens of every sequence, one behind the other --------------------------------------------------------
 void plan_gather(Plan& p) {
     const Dims& t = p.tensor("blockTables").dims;
@@ -144,7 +192,7 @@ void run_quant_scatter(Run& r) {
     Values zero(scale.size(), 0);
     if (r.has("quantZeroPoints")) zero = r.read<double>(r.tensor("quantZeroPoints"));
     for (size_t i = 0; i < y.size(); ++i) y[i] = y[i] / scale[i % scale.size()] + zero[i % scale.size()];
-    y = within(y, ACL_INT8);
+    y = within(y, ACL_INT8, given(r, "roundMode") ? r.string("roundMode") : "rint");
     each_place(u, [&](int64_t i, const Dims& place) {
         Dims to = place;
         to[axis] = checked_index(to[axis] + at[size_t(place[0])], x[axis], "indices");
@@ -447,11 +495,13 @@ ACLNN(aclnnScatterPaCache,
           plan_scatter(p, "key", "keyCacheRef", in_blocks(p, "cacheMode"));
       },
       RUN { scatter(r, "key", "keyCacheRef", in_blocks(r, "cacheMode")); })
+ACLNN(aclnnScatterPaKvCacheWithKScale, plan_scaled_scatter, run_scaled_scatter, NARROW)
 ACLNN(aclnnGatherPaKvCache, plan_gather, run_gather)
 ACLNN(aclnnInplaceQuantScatter, plan_quant_scatter, run_quant_scatter)
 ACLNN(aclnnInplaceQuantScatterV2,
       PLAN {
-          p.require(p.string("roundMode") == "rint", "roundMode is \"%s\"; the emulator computes rint", p.string("roundMode").c_str());
+          const std::string& mode = p.string("roundMode");
+          p.require(mode == "rint" || mode == "floor" || mode == "ceil" || mode == "trunc", "roundMode is \"%s\"", mode.c_str());
           plan_quant_scatter(p);
       },
       run_quant_scatter)

@@ -1,5 +1,6 @@
 // Products of vectors, matrices and batches of them, alone or added to something.
 #include "cube.h"
+#include "quantize.h"
 #include "view.h"
 
 using namespace emu;
@@ -249,6 +250,8 @@ void run_einsum(Run& r) {
 }
 
 // -- TransposeBatchMatMul --------------------------------------------------------------------------------------------
+// y = permY(permX1(x1) @ permX2(x2)). With a scale a row is all of its batches, and an integer of 8 bits each; with a
+// batchSplitFactor the rows are cut into as many parts, which stand behind each other.
 std::vector<int64_t> order_of(const Call& c, const char* name, std::vector<int64_t> otherwise) {
     return c.has(name) && !c.ints(name).empty() ? c.ints(name) : otherwise;
 }
@@ -260,16 +263,23 @@ void plan_transposed(Plan& p) {
         for (int64_t axis : order) seen |= axis >= 0 && axis < 3 ? int64_t{1} << axis : 0;
         p.require(order.size() == 3 && seen == 7, "%s is not an order of 3 axes", name);
     }
-    p.require(!p.has("scale"), "scale: the emulator does not compute quantized results");
     p.require(!p.has("bias"), "bias is not supported");
-    p.require(p.integer("batchSplitFactor") == 1, "batchSplitFactor is %lld, the emulator computes 1",
-              static_cast<long long>(p.integer("batchSplitFactor")));
     const Tensor &a = p.tensor("x1"), &b = p.tensor("x2");
     int dtype = plan_cube(p, a, b, p.integer("cubeMathType"));
     Product product;
     Dims x = permuted(a.dims, order_of(p, "permX1", {0, 1, 2})), y = permuted(b.dims, order_of(p, "permX2", {0, 1, 2}));
     p.require(product_of(x, y, &product), "shapes %s and %s cannot be multiplied", text(x).c_str(), text(y).c_str());
-    p.shape("out", permuted(product.out, order_of(p, "permY", {0, 1, 2})));
+    Dims y_dims = permuted(product.out, order_of(p, "permY", {0, 1, 2}));
+    int64_t parts = p.integer("batchSplitFactor"), wide_row = y_dims[1] * y_dims[2];
+    p.require(parts >= 1 && wide_row % parts == 0, "batchSplitFactor is %lld for rows of %lld", static_cast<long long>(parts), static_cast<long long>(wide_row));
+    if (p.has("scale")) {
+        p.require(parts == 1, "batchSplitFactor must be 1 where scale is given");
+        p.require(p.tensor("scale").numel() == wide_row, "scale has shape %s, expected %lld numbers", text(p.tensor("scale").dims).c_str(), static_cast<long long>(wide_row));
+        p.require(p.tensor("out").dtype == ACL_INT8, "out has dtype %s; with scale it is INT8", dtype_name(p.tensor("out").dtype));
+        p.shape("out", {y_dims[0], 1, wide_row});
+        return;
+    }
+    p.shape("out", parts == 1 ? y_dims : Dims{parts, y_dims[0], wide_row / parts});
     p.casts(dtype, "out");
 }
 
@@ -277,11 +287,22 @@ void run_transposed(Run& r) {
     Tensor a = permuted(r.tensor("x1"), order_of(r, "permX1", {0, 1, 2}));
     Tensor b = permuted(r.tensor("x2"), order_of(r, "permX2", {0, 1, 2}));
     auto z = cube_product(r, a, b, r.integer("cubeMathType"));
-    // Writing through the inverse order stores y[permY] = z.
     auto order = order_of(r, "permY", {0, 1, 2});
-    std::vector<int64_t> inverse(3);
-    for (size_t i = 0; i < 3; ++i) inverse[size_t(order[i])] = int64_t(i);
-    r.write(permuted(r.tensor("out"), inverse), z);
+    Product product;
+    product_of(a.dims, b.dims, &product);
+    Dims y_dims = permuted(product.out, order);
+    std::vector<double> y(z.size());
+    int64_t parts = r.integer("batchSplitFactor"), wide_row = y_dims[1] * y_dims[2], part = parts > 0 ? wide_row / parts : 0;
+    Dims steps = permuted(contiguous_strides(product.out), order);
+    for (int64_t i = 0; i < int64_t(y.size()); ++i) {
+        int64_t row = i / wide_row, column = i % wide_row;
+        double value = z[size_t(row * steps[0] + column / y_dims[2] * steps[1] + column % y_dims[2] * steps[2])];
+        y[size_t(parts == 1 ? i : (column / part * y_dims[0] + row) * part + column % part)] = value;
+    }
+    if (!r.has("scale")) return r.write(r.tensor("out"), y);
+    auto scale = read_scale(r, r.tensor("scale"));
+    for (size_t i = 0; i < y.size(); ++i) y[i] *= scale[i % size_t(wide_row)];
+    r.write(r.tensor("out"), within(y, ACL_INT8));
 }
 
 }  // namespace

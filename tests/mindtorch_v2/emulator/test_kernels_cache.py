@@ -36,9 +36,16 @@ def gathered(cache: np.ndarray, offset: tuple[int, int] = (0, 0)) -> np.ndarray:
 HELD = RNG.integers(-9, 9, (2, 6, 4)).astype(np.int8)
 UPDATES, AT = make(2, 2, 4), np.array([1, 4], I32)
 SCALES, ZEROS = RNG.uniform(0.02, 0.1, (1, 1, 4)).astype(F), RNG.integers(-3, 3, (1, 1, 4)).astype(I32)
-QUANTIZED = HELD.copy()
-for b in range(2):
-    QUANTIZED[b, AT[b] : AT[b] + 2] = to_bytes(wide(UPDATES[b]) / wide(SCALES[0]) + ZEROS[0])
+
+
+def quantized(rounding: Any) -> np.ndarray:
+    out = HELD.copy()
+    for b in range(2):
+        out[b, AT[b] : AT[b] + 2] = to_bytes(rounding(wide(UPDATES[b]) / wide(SCALES[0]) + ZEROS[0]))
+    return out
+
+
+QUANTIZED = quantized(np.rint)
 LIST = [make(3, 5), make(3, 5)]
 LIST_UPDATES = make(2, 3, 2)
 LISTED = [LIST[0].copy(), LIST[1]]
@@ -117,6 +124,8 @@ CASES = [
            {"keyRef": gathered(K_CACHE, (2, 4)), "valueRef": gathered(V_CACHE, (2, 4))}),
     Direct("aclnnInplaceQuantScatter", QUANT, {"selfRef": QUANTIZED}),
     Direct("aclnnInplaceQuantScatterV2", {**QUANT, "roundMode": "rint"}, {"selfRef": QUANTIZED}),
+    *(Direct("aclnnInplaceQuantScatterV2", {**QUANT, "roundMode": mode}, {"selfRef": quantized(rounding)})
+      for mode, rounding in (("floor", np.floor), ("ceil", np.ceil), ("trunc", np.trunc))),
     Direct("aclnnScatterList", {"varRef": LIST, "indice": np.array([2, 9], I32), "updates": LIST_UPDATES,
                                 "maskOptional": np.array([1, 0], np.uint8), "reduceOptional": "update", "axis": -1},
            {"varRef": LISTED}),
@@ -189,3 +198,29 @@ def test_pages_in_blocks() -> None:
     for cache, out in ((k_cache, got[0]), (v_cache, got[1])):
         rows = [cache[TABLE[b, i // 5], :, i % 5].reshape(-1) for b in range(2) for i in range(LENGTHS[b])]
         np.testing.assert_array_equal(out, np.stack(rows))
+
+
+def test_keys_with_a_factor_for_each_head() -> None:
+    """FLOAT8 keys and values, and FLOAT factors of the keys, in pages of either layout."""
+    import ml_dtypes
+
+    small = ml_dtypes.float8_e4m3fn
+    key, value = (RNG.integers(-4, 5, (4, 2, size)).astype(small) for size in (3, 5))
+    factors = RNG.uniform(0.5, 2, (4, 2)).astype(F)
+    for layout in (None, "BSND", "BNSD"):
+        page = (3, 2, 5) if layout == "BNSD" else (3, 5, 2)
+        caches = [np.zeros((*page, 3), small), np.zeros((*page, 5), small), np.zeros((*page, 1), F)]
+        want = [cache.copy() for cache in caches]
+        for slot, rows in zip(SLOTS, zip(key, value, factors[..., None])):
+            for cache, row in zip(want, rows):
+                if slot >= 0:
+                    (cache.transpose(0, 2, 1, 3) if layout == "BNSD" else cache)[slot // 5, slot % 5] = row
+        arguments: dict[str, Any] = {"key": key, "value": value, "keyCacheRef": caches[0], "valueCacheRef": caches[1],
+                                     "slotMapping": SLOTS, "keyScale": factors, "keyScaleCacheRef": caches[2],
+                                     "cacheLayoutOptional": layout}  # fmt: skip
+        name = "aclnnScatterPaKvCacheWithKScale"
+        for got, expected in zip(call(name, **arguments), want):
+            np.testing.assert_array_equal(got.astype(float), expected.astype(float))
+        assert refused(name, **{**arguments, "cacheLayoutOptional": "SBND"}) == 161002
+        assert refused(name, **{**arguments, "keyScale": factors[:, :1]}) == 161002
+        assert refused(name, **{**arguments, "slotMapping": np.array([15, 0, 1, 2], I32)}) == 507015

@@ -237,3 +237,23 @@ def test_refusals(name: str, arguments: dict[str, Any], code: int) -> None:
 
 def test_einsum_has_two_equations() -> None:
     assert refused("aclnnEinsum", tensors=[X, Y], equation="ij,jk->ik", output=Out((2, 4))) == 161002
+
+
+def test_transposed_products_in_parts_and_bytes() -> None:
+    """Rows of all batches: cut into parts, or with a factor for each column as integers of 8 bits."""
+    generator = np.random.default_rng(7)
+    x1, x2 = (generator.integers(-3, 4, shape).astype(np.float16) for shape in ((5, 4, 6), (4, 6, 8)))
+    want = np.einsum("mbk,bkn->mbn", x1.astype(float), x2.astype(float)).reshape(5, 32)
+    order = {"permX1": [1, 0, 2], "permX2": [0, 1, 2], "permY": [1, 0, 2], "cubeMathType": 0}
+    got = call("aclnnTransposeBatchMatMul", x1=x1, x2=x2, **order, batchSplitFactor=2, out=Out((2, 5, 16), "float16"))
+    np.testing.assert_array_equal(got.astype(float), want.reshape(5, 2, 16).transpose(1, 0, 2))
+    factors = generator.uniform(0.1, 4, 32).astype(np.float32)
+    bits = factors.view(np.uint32).astype(np.int64)
+    whole = {"x1": x1, "x2": x2, "scale": bits, **order, "batchSplitFactor": 1}
+    got = call("aclnnTransposeBatchMatMul", **whole, out=Out((5, 1, 32), "int8"))
+    rounded = np.clip(np.rint(want * factors.astype(float)), -128, 127)
+    np.testing.assert_array_equal(got.reshape(5, 32), rounded)
+    assert refused("aclnnTransposeBatchMatMul", **whole, out=Out((5, 1, 32), "float16")) == 161002
+    assert refused("aclnnTransposeBatchMatMul", **{**whole, "scale": bits[:31]}, out=Out((5, 1, 32), "int8")) == 161002
+    parts = {"x1": x1, "x2": x2, **order, "batchSplitFactor": 3}
+    assert refused("aclnnTransposeBatchMatMul", **parts, out=Out((3, 5, 16), "float16")) == 161002
