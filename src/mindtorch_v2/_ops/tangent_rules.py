@@ -12,6 +12,7 @@ from typing import Any
 
 from .._dispatch.op import Op
 from .._dispatch.registry import get
+from .._dtype import float32
 from .composites.formulas import zeros_like
 
 Rule = Callable[[Op, tuple[Any, ...], list[Any], Any], Any]
@@ -182,13 +183,55 @@ def _prod(o: Op, args: tuple[Any, ...], tangents: list[Any], result: Any) -> Any
     return (other_factors(x, dim) * t).sum(dim, keepdim)
 
 
+def _extreme(o: Op, args: tuple[Any, ...], tangents: list[Any], result: Any) -> Any:
+    """The mean of the tangents where the extreme is reached; found again, as the result may be written to."""
+    x, dim, keepdim = args[:3]
+    if not x._shape:
+        return tangents[0].clone()
+    reached = x == o.call((x, dim, True))
+    return tangents[0].where(reached, 0).sum(dim, keepdim) / reached.sum(dim, keepdim)
+
+
+def _layer_norm(o: Op, args: tuple[Any, ...], tangents: list[Any], result: Any) -> Any:
+    """From the argument: mean and deviation among the results have no history, and depend on it."""
+    x, shape, weight, _, eps = args
+    t, into_weight, into_bias = tangents[0], tangents[2], tangents[3]
+    out: Any = None
+    if t is not None or into_weight is not None:
+        dims = tuple(range(-len(shape), 0))
+        # Two bytes hold too little for a mean of squares.
+        x = x.to(float32) if x._dtype.itemsize == 2 else x
+        centred = x - x.mean(dims, True)
+        scale = (centred * centred).mean(dims, True).add(eps).rsqrt()
+        normal = centred * scale
+        if t is not None:
+            t = t.to(x._dtype) if t._dtype is not x._dtype else t
+            moved = t - t.mean(dims, True)
+            out = (moved - normal * (normal * moved).mean(dims, True)) * scale
+            out = out if weight is None else out * weight
+        if into_weight is not None:
+            out = normal * into_weight if out is None else out + normal * into_weight
+    if into_bias is not None:
+        out = into_bias.expand(result[0]._shape) if out is None else out + into_bias
+    return (out if out._dtype is result[0]._dtype else out.to(result[0]._dtype)), None, None
+
+
 _RULES: dict[str, Rule] = {
     **dict.fromkeys(
         "add sub rsub neg positive sum mean clone to_copy cat cumsum flip roll index_select gather _unsafe_view tril "
-        "triu max_unpool2d max_unpool3d".split(),
+        "triu max_unpool2d max_unpool3d stack repeat avg_pool2d avg_pool3d _adaptive_avg_pool2d _adaptive_avg_pool3d "
+        "upsample_nearest1d upsample_nearest2d upsample_nearest3d _upsample_nearest_exact1d _upsample_nearest_exact2d "
+        "_upsample_nearest_exact3d upsample_linear1d upsample_bilinear2d upsample_bicubic2d upsample_trilinear3d "
+        "pixel_shuffle pixel_unshuffle reflection_pad1d reflection_pad2d reflection_pad3d replication_pad1d "
+        "replication_pad2d replication_pad3d take diag_embed trace im2col col2im _fft_c2c _fft_r2c _fft_c2r index "
+        "embedding "
+        "scatter_add scatter.src index_add index_copy index_put masked_scatter slice_scatter select_scatter "
+        "diagonal_scatter unfold_backward slice_backward select_backward diagonal_backward".split(),
         _linear,
     ),
-    **dict.fromkeys("mul mm bmm mv dot outer".split(), _multilinear),
+    **dict.fromkeys("mul mm bmm mv dot outer linalg_cross".split(), _multilinear),
+    **dict.fromkeys("amax amin".split(), _extreme),
+    "native_layer_norm": _layer_norm,
     **dict.fromkeys("addmm addmv".split(), _addmm),
     "copy": _copy,
     "_linalg_svd": _svd,

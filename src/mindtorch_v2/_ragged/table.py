@@ -62,7 +62,8 @@ _SIZED = frozenset(
 # Operators that PyTorch does not have for the jagged layout.
 _REFUSED = frozenset(
     "floor_divide complex polar log_sigmoid logsigmoid prelu rrelu count_nonzero linalg_vector_norm nansum std "
-    "var var.correction std.correction hash_tensor logsumexp norm".split()
+    "var var.correction std.correction hash_tensor logsumexp norm addcmul addcdiv clamp.Tensor view_as_real "
+    "view_as_complex hardswish bernoulli normal_ uniform_ exponential_ geometric_ log_normal_ cauchy_".split()
 )
 # In-place operators that write every element by itself.
 _FILLS = frozenset(
@@ -144,6 +145,8 @@ def serve(op: Op, args: tuple[Any, ...], keys: int) -> Any:
             f"{op.title()}(): nested tensors of the layouts torch.jagged and torch.strided cannot be mixed"
         )
     table, pointwise = (JAGGED, _jagged_pointwise()) if jagged in layouts else (STRIDED, _strided_pointwise())
+    if table is JAGGED and (op.name in _REFUSED or (op.name == "rsub" and isinstance(args[1], TensorBase))):
+        raise refused(op, args)
     fn = table.get(op.name)
     if fn is not None:
         return _with_base(op, fn(op, *args), args[0])
@@ -151,8 +154,6 @@ def serve(op: Op, args: tuple[Any, ...], keys: int) -> Any:
         raise refused(op, args)
     if op.mutates and not op.is_out:
         return _write(op, args, table, pointwise)
-    if jagged in layouts and (op.name in _REFUSED or (op.name == "rsub" and isinstance(args[1], TensorBase))):
-        raise refused(op, args)
     if elementwise(op):
         return _with_base(op, pointwise(op, *args), args[0])
     if op.composite is not None and op.name in _COMPOSITES:

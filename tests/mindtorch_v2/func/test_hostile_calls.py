@@ -185,6 +185,12 @@ replace_all_batch_norm_modules_(3) | replace_all_batch_norm_modules_(torch.nn.Ba
 (lambda a:torch.autograd.grad(a.sin(),a,is_grads_batched=True))(y.clone().requires_grad_())
 (lambda a:torch.autograd.grad(a.sum(),a,ones(4),is_grads_batched=True))(y.clone().requires_grad_())
 Dbl.apply(y) | vmap(Dbl.apply)(y) | vmap(Nov.apply)(y) | grad(lambda a:Old.apply(a).sum())(y) | vmap(Old.apply)(y)
+jvp(lambda w:torch.nn.functional.embedding(I[0]%2,w,padding_idx=1),(x,),(x,))
+jvp(lambda a:a.round().amax(1),(x,),(x,)) | jvp(lambda a:a.round().amin((0,1)),(x,),(x,)) | jvp(torch.amax,(x,),(x,))
+jvp(lambda a:torch.stack([a,x,a*2]),(x,),(x,)) | jvp(lambda a:x.index_put((I[0]%2,),a[0]),(x,),(x,))
+jvp(lambda a:x.index_put((I[0]%2,),a[:1],accumulate=True),(x,),(x,)) | jvp(lambda a:torch.fft.rfft(a),(x,),(x,))
+jvp(lambda a:torch.nn.functional.layer_norm(a,(3,),a[0],a[1]),(x,),(x,))
+jvp(lambda a:torch.nn.functional.layer_norm(x,(3,),None,a[1]),(x,),(x,))
 jvp(Nov.apply,(y,),(y,)) | jvp(Dbl.apply,(y,),(y,)) | vmap(Bad.apply)(y) | vmap(Both.apply)(y)
 """
 
