@@ -331,3 +331,67 @@ def _set_print_stack_traces_on_fatal_signal(print_stack: bool) -> None:
         faulthandler.enable()
     else:
         faulthandler.disable()
+
+
+# -- operators from outside -------------------------------------------------------------------------------------------
+def _get_autograd_fallback_mode() -> str:
+    """What is done with an operator that nobody gave a derivative: nothing is said, its parts are recorded."""
+    return "nothing"
+
+
+def _set_autograd_fallback_mode(mode: str) -> None:
+    """PyTorch can warn of such an operator, or refuse it."""
+    if mode not in ("nothing", "warn", "error"):
+        raise RuntimeError(f"Unsupported AutogradFallbackMode: {mode}")
+    if mode != "nothing":
+        raise NotImplementedError(
+            f"torch._C._set_autograd_fallback_mode({mode!r}): the parts of an operator without a derivative are "
+            "recorded here"
+        )
+
+
+def _any_requires_grad(*args: Any, **kwargs: Any) -> bool:
+    """Whether a tensor among the arguments, or in a list among them, requires grad."""
+    return any(t.requires_grad for t in _tensors_in((args, kwargs)))
+
+
+def _any_output_is_alias_to_input_or_output(args: Any, kwargs: Any, outs: Any) -> bool:
+    """Whether a result shares memory with an argument or another result."""
+    seen = {id(t._storage) for t in _tensors_in((args, kwargs))}
+    for t in _tensors_in(outs):
+        if id(t._storage) in seen:
+            return True
+        seen.add(id(t._storage))
+    return False
+
+
+def _tensors_in(value: Any) -> list[Any]:
+    if isinstance(value, TensorBase):
+        return [value]
+    if isinstance(value, dict):
+        value = list(value.values())
+    return [t for v in value for t in _tensors_in(v)] if isinstance(value, (list, tuple)) else []
+
+
+def _jit_get_schemas_for_operator(op_name: str) -> list[Any]:
+    """The schemas of the overloads of `namespace::name`."""
+    packet = _packet(op_name)
+    return [] if packet is None else [getattr(packet, name)._schema for name in packet.overloads()]
+
+
+def _jit_resolve_packet(op_name: str, *args: Any, **kwargs: Any) -> str:
+    """The name of the overload of `namespace::name` that a call of it takes."""
+    from ._operators import _bound
+
+    packet = _packet(op_name)
+    for name in [] if packet is None else packet.overloads():
+        if _bound(getattr(packet, name)._op, args, kwargs) is not None:
+            return str(name)
+    raise RuntimeError(f"{op_name}: no overload takes these arguments")
+
+
+def _packet(op_name: str) -> Any:
+    from ._operators import ops
+
+    namespace, _, name = op_name.partition("::")
+    return getattr(getattr(ops, namespace), name, None)

@@ -9,6 +9,7 @@ from collections.abc import Iterator
 from enum import Enum
 from typing import Any
 
+from ._dispatch.schema import parse
 from ._operators import FunctionSchema
 from ._tensor_base import TensorBase
 
@@ -19,6 +20,16 @@ _STATISTICS = {
     **dict.fromkeys(("aten::cudnn_batch_norm", "aten::miopen_batch_norm"), "training"),
     "aten::instance_norm": "use_input_stats",
 }
+
+
+def parse_schema(schema: str, allow_typevars: bool = True) -> FunctionSchema:
+    """A schema from its text."""
+    from ._library import syntax
+
+    syntax.check(schema)
+    read = parse(" ".join(schema.split()).partition("::")[2] if "::" in schema.partition("(")[0] else schema)
+    name, _, overload = schema.partition("(")[0].strip().partition(".")
+    return FunctionSchema(name, overload, read)
 
 
 class _SchemaArgType(Enum):
@@ -36,7 +47,7 @@ class _SchemaArgument:
         self.index = index
 
 
-def _tensors(value: Any) -> Iterator[TensorBase]:
+def _tensors(value: Any) -> Iterator[Any]:
     if isinstance(value, TensorBase):
         yield value
     elif isinstance(value, (list, tuple)):

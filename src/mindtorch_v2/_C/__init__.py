@@ -79,6 +79,8 @@ _ELSEWHERE = {
         _select_conv_backend _set_conj _set_neg _storage_id _stash_obj_in_tls _get_obj_in_tls _is_key_in_tls
         _get_deterministic_fill_uninitialized_memory _set_deterministic_fill_uninitialized_memory _warn
         _warn_deprecation _set_fwd_grad_enabled _set_grad_enabled _is_torch_function_all_disabled _data_address
+        _any_output_is_alias_to_input_or_output _any_requires_grad _get_autograd_fallback_mode
+        _set_autograd_fallback_mode _jit_get_schemas_for_operator _jit_resolve_packet
         _storage_address _is_cow_tensor _get_graph_executor_optimize _jit_set_num_profiled_runs
         _jit_clear_class_registry _jit_get_emit_hooks _jit_set_emit_hooks
         _jit_set_profiling_executor _jit_set_profiling_mode _set_print_stack_traces_on_fatal_signal
@@ -99,7 +101,7 @@ _ELSEWHERE = {
         "_dispatch_keys",
     ),
     "FunctionSchema": "_operators",
-    **dict.fromkeys("_SchemaArgType _SchemaArgument _SchemaInfo _overlaps".split(), "_schema_info"),
+    **dict.fromkeys("_SchemaArgType _SchemaArgument _SchemaInfo _overlaps parse_schema".split(), "_schema_info"),
     "Tag": "_tags",
     "_LinAlgError": "_ops.linalg",
     "Future": "futures",

@@ -37,7 +37,8 @@ def below_autograd(custom_op: Any) -> Callable[[Op, tuple[Any, ...], int], Any]:
 
 def _recorded(custom_op: Any, op: Op, args: tuple[Any, ...], keys: int) -> Any:
     names = [a.name for a in op.schema.args]
-    named: Any = namedtuple(f"{custom_op._opname}_args", names)
+    made: Any = namedtuple
+    named = made(f"{custom_op._opname}_args", names)
     given = [list(v) if a.is_list and isinstance(v, tuple) else v for a, v in zip(op.schema.args, args)]
     leaves, spec = pytree.tree_flatten(given)
     kept: dict[str, Any] = {}

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from contextlib import contextmanager
+from typing import NoReturn
 
 
 @contextmanager
@@ -22,10 +23,8 @@ def no_python_dispatcher() -> Iterator[None]:
     yield
 
 
-@contextmanager
-def enable_crossref_functionalize() -> Iterator[None]:
+def enable_crossref_functionalize() -> NoReturn:
     """PyTorch compares its two kinds of functionalization inside; here is one."""
     raise NotImplementedError(
         "torch._dispatch.python.enable_crossref_functionalize: there is one functionalization here"
     )
-    yield

@@ -39,10 +39,11 @@ def opcheck(
     is a registration, not a by-product of its kernel. test_faketensor: meta tensors give results of the same shapes,
     strides and dtypes. test_aot_dispatch_dynamic: functionalized it gives the same values and gradients.
     """
-    names = [test_utils] if isinstance(test_utils, str) else list(test_utils)
-    unknown = [n for n in names if n not in CHECKS]
-    if unknown:
-        raise ValueError(f"opcheck(): unknown test_utils {unknown}; known: {', '.join(CHECKS)}")
+    names = (test_utils,) if isinstance(test_utils, str) else test_utils
+    if not isinstance(names, (tuple, list)) or not set(names) <= set(CHECKS):
+        raise ValueError(
+            f"opcheck(op, ..., test_utils={names}), expected test_utils to be subset of {tuple(CHECKS)} but it was not"
+        )
     target = find(op)
     bound = bind(target, args, kwargs or {}, False)
     if bound is None:

@@ -13,7 +13,7 @@ from .._dispatch.keys import AUTOGRAD, DEVICE_BITS
 from .._dispatch.op import FnKernel, GivenDerivative, Kernel, Op, Overrider
 from .._dispatch.schema import Arg, Schema, parse
 from .._dtype import dtype_or_none
-from .._operators import CUSTOM, OpOverload, _rows
+from .._operators import CUSTOM, OpOverload, OpOverloadPacket, _rows
 from .._ops import table
 from .._ops.table import Row
 from .._tensor_base import TensorBase
@@ -121,6 +121,8 @@ def new_op(namespace: str, schema: str, where: str | None = None) -> Op:
 def find(name: Any) -> Op:
     """The operator behind a qualified name, an overload or a `CustomOpDef`."""
     overload = getattr(name, "_opoverload", name)
+    if isinstance(overload, OpOverloadPacket) and len(overload.overloads()) == 1:
+        overload = getattr(overload, overload.overloads()[0])
     if isinstance(overload, OpOverload):
         return overload._op
     if not isinstance(name, str):

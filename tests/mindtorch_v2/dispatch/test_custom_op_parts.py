@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import itertools
 from collections.abc import Iterator
-from typing import Any
+from typing import Any, Union
 
 import pytest
 
@@ -113,3 +113,49 @@ def test_the_object() -> None:
     with pytest.raises(ValueError, match="we only support device_type in"):
         op.impl("nothing")
     op._destroy()
+
+
+def test_questions_about_operators() -> None:
+    utils = submodule("_library.utils")
+    assert utils.lookup_op("aten::add.Tensor") is torch.ops.aten.add.Tensor
+    assert utils.lookup_op("aten::sin") is torch.ops.aten.sin.default and utils.is_builtin(torch.ops.aten.sin.default)
+    for text, functional in (
+        ("f(Tensor x) -> Tensor", True),
+        ("f(Tensor x) -> ()", False),
+        ("f(Tensor(a!) x) -> Tensor", False),
+        ("f(Tensor(a) x) -> Tensor(a)", False),
+    ):
+        assert utils.is_functional_schema(text) is functional, text
+    assert utils.is_functional_schema(torch.ops.aten.view.default._schema, allow_valid_view=True)
+    kinds = torch.ops.aten.index.Tensor._schema.arguments
+    assert [utils.is_tensorlist_like_type(a.type) for a in kinds] == [False, True]
+    assert [utils.is_tensor_like_type(a.type) for a in kinds] == [True, False]
+
+
+def test_types_of_schemas() -> None:
+    infer = submodule("_library.infer_schema")
+    known = infer.SUPPORTED_PARAM_TYPES
+    assert known[Tensor] == "Tensor" and known[int] == "SymInt" and known[list[Tensor]] == "Tensor[]"
+    assert known[float | None] == "float?" and infer.SUPPORTED_RETURN_TYPES[list[Tensor]] == "Tensor[]"
+    assert infer.tuple_to_list(tuple[int, ...]) == list[int] and infer.tuple_to_list(tuple) is list
+    assert infer.tuple_to_list(tuple[int, float]) == list[Union[int, float]]  # noqa: UP007
+
+
+def test_names_of_the_core() -> None:
+    c = submodule("_C")
+    schema = c.parse_schema("mine::f.over(Tensor(a!) x, int n=2, *, bool? flag=None) -> Tensor(a!)")
+    assert (schema.name, schema.overload_name, schema.is_mutable) == ("mine::f", "over", True)
+    assert [a.name for a in schema.arguments] == ["x", "n", "flag"] and schema.arguments[1].default_value == 2
+    with pytest.raises(RuntimeError):
+        c.parse_schema("mine::f(Tensor x")
+    x = torch.ones(2)
+    assert c._any_requires_grad(x, [x, torch.ones(1, requires_grad=True)]) and not c._any_requires_grad(x, 3)
+    assert c._any_output_is_alias_to_input_or_output((x,), {}, (x[1:],))
+    assert not c._any_output_is_alias_to_input_or_output((x,), {}, (x + 1, x + 2))
+    assert len(c._jit_get_schemas_for_operator("aten::sin")) >= 1
+    assert c._jit_resolve_packet("aten::sum", x) == "default"
+
+
+def test_checks_by_name() -> None:
+    with pytest.raises(ValueError, match="expected test_utils to be subset of"):
+        torch.library.opcheck(torch.ops.aten.sin.default, (torch.ones(2),), test_utils="blah")
