@@ -64,11 +64,19 @@ def _wanted(args: tuple[Any, ...]) -> list[Any]:
     return [x for x in args if isinstance(x, TensorBase) and x.requires_grad]
 
 
+def _dual(a: Any, tangent: Any) -> Any:
+    """An argument with a tangent, zeros if not given, where it has a derivative."""
+    if not isinstance(a, TensorBase) or not a.requires_grad:
+        return a
+    plain: Any = a.detach()
+    return forward_ad.make_dual(plain, torch.zeros_like(plain) if tangent is None else tangent)
+
+
 def _along(func: Callable[..., Any], args: tuple[Any, ...], j: int, tangent: Any) -> tuple[Any, ...]:
-    """The tangents of the outputs along one of the inputs."""
+    """The tangents of the outputs along one of the inputs; nothing is recorded for backward beside."""
     x = _wanted(args)[j]
     with forward_ad.dual_level():
-        given = tuple(forward_ad.make_dual(a, tangent) if a is x else a for a in args)
+        given = tuple(_dual(a, tangent if a is x else None) for a in args)
         outputs = [o for o in _as_tuple(func(*given)) if isinstance(o, TensorBase)]
         return tuple(forward_ad.unpack_dual(o).tangent for o in outputs)
 

@@ -12,6 +12,7 @@ from typing import Any
 
 import numpy as np
 
+from .._dispatch.keys import TORCH_DISPATCH
 from .._tensor_base import TensorBase
 from ._jacobians import _get_numerical_jacobian as _get_numerical_jacobian
 from ._jacobians import _iter_tensors as _iter_tensors
@@ -61,12 +62,12 @@ def gradcheck(
             raise AssertionError(f"{what} to be True")
     try:
         args = _as_tuple(inputs)
+        if check_backward_ad:
+            _check(func, args, eps, atol, rtol, nondet_tol, check_undefined_grad, check_grad_dtypes, fast_mode)
         if check_forward_ad:
             from ._gradcheck_forward import check_forward
 
             check_forward(func, args, eps, atol, rtol, check_grad_dtypes, fast_mode, check_batched_forward_grad)
-        if check_backward_ad:
-            _check(func, args, eps, atol, rtol, nondet_tol, check_undefined_grad, check_grad_dtypes, fast_mode)
         if check_batched_grad:
             _check_batched(func, args)
     except GradcheckError:
@@ -120,6 +121,8 @@ def gradgradcheck(
         from . import grad
 
         given = both[: len(both) - n]
+        # Forward mode hands over tensors that are not recorded.
+        given = tuple(x.requires_grad_() if i in wanted and not x.requires_grad else x for i, x in enumerate(given))
         found = grad(
             _differentiable(func(*given)),
             [given[i] for i in wanted],
@@ -399,13 +402,35 @@ def _check_inputs(args: tuple[Any, ...]) -> None:
 
 def _reals(t: Any) -> Any:
     """A tensor's elements as a flat array of reals, those of a complex tensor as pairs."""
-    values = np.ascontiguousarray(t.detach().resolve_conj().resolve_neg().numpy())
+    values = np.ascontiguousarray(_memory(t.detach().resolve_conj().resolve_neg())[...])
     return values.reshape(-1).view(values.real.dtype).astype(np.float64)
+
+
+class _Elements:
+    """The elements of a tensor whose class computes (`__torch_dispatch__`), read and written one by one."""
+
+    def __init__(self, t: Any) -> None:
+        self._t = t
+        self.shape = tuple(t.shape)
+
+    def __getitem__(self, key: Any) -> Any:
+        if key is not ...:
+            return self._t[key].item()
+        values = [self._t[index].item() for index in np.ndindex(*self.shape)]
+        return np.array(values, complex if self._t.dtype.is_complex else float).reshape(self.shape)
+
+    def __setitem__(self, key: Any, value: Any) -> None:
+        for index in np.ndindex(*self.shape) if key is ... else (key,):
+            number = value[index] if key is ... else value
+            self._t[index] = number.item() if isinstance(number, np.generic) else number
+
+    def copy(self) -> Any:
+        return self[...]
 
 
 def _memory(x: Any) -> Any:
     """The tensor's own memory as an array: writing to it is not seen by autograd."""
-    return x.detach().numpy()
+    return _Elements(x.data) if x._keys & TORCH_DISPATCH else x.detach().numpy()
 
 
 def _values(func: Callable[..., Any], args: tuple[Any, ...], outputs: tuple[Any, ...], eps: float) -> list[Any]:
@@ -550,9 +575,20 @@ def _undefined_at(outputs: tuple[Any, ...], args: tuple[Any, ...], at: set[int])
     try:
         found = grad(ends, wanted, [torch.zeros_like(o) for o in ends], allow_unused=True)
     except RuntimeError as error:
+        _warn_of_undefined()
         raise GradcheckError(f"Expected backward function to handle undefined output grads. {note}") from error
     for g in found:
         if g is not None and np.any(_reals(g) != 0):
+            _warn_of_undefined()
             raise GradcheckError(
                 f"Expected all input grads to be undefined or zero when all output grads are undefined or zero. {note}"
             )
+
+
+def _warn_of_undefined() -> None:
+    warnings.warn(
+        "Backwards compatibility: New undefined gradient support checking feature is enabled by default, but it may "
+        "break existing callers of this function. If this is true for you, you can call this function with "
+        '"check_undefined_grad=False" to disable the feature',
+        stacklevel=6,
+    )
