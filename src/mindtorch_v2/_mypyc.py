@@ -1,4 +1,5 @@
-"""What compiled modules say to mypyc: `i64`, an integer of 64 bits, and `mypyc_attr`, options of a class.
+"""What compiled modules say to mypyc: `i64`, an integer of 64 bits, and `mypyc_attr`, options of a class; and whether
+they are compiled.
 
 Invariant: running needs nothing of mypy. Uncompiled, an `i64` is an int and options are nothing.
 """
@@ -15,3 +16,8 @@ else:
 
     def mypyc_attr(**options):
         return lambda cls: cls
+
+
+def is_compiled(function: object) -> bool:
+    """Whether a function of a module is compiled: such code lets other threads run only where it calls Python."""
+    return not hasattr(function, "__code__")

@@ -14,7 +14,7 @@ from .._device import CPU
 from .._dispatch.keys import AUTOGRAD, SPARSE
 from .._dispatch.state import modes
 from .._dtype import float32
-from .._mypyc import i64
+from .._mypyc import i64, is_compiled
 from .._strides import strides_dense
 from .._tensor_base import TensorBase, alias, is_contiguous, make_view, numel
 from .node import FUNCTION, WATCH, Node, meta
@@ -117,8 +117,13 @@ def sum_to(g: Any, shape: tuple[int, ...]) -> Any:
     return CORE.view.call((g, shape)) if lead else g
 
 
+_COMPILED: Final = is_compiled(sum_to)
+
+
 def accumulate_into(leaf: TensorBase, grads: list[Any]) -> None:
     """Add grads[0] into `.grad`; a first gradient that nobody else holds becomes `.grad` itself if its layout fits."""
+    if _COMPILED and leaf._grad_field is None and (modes() & _AUTOGRAD_OFF) != 0 and taken(leaf, grads):
+        return
     if leaf._grad_field is None or numel(leaf) > _BIG:
         acquire()
         try:
@@ -127,6 +132,20 @@ def accumulate_into(leaf: TensorBase, grads: list[Any]) -> None:
             leave()
     else:
         add_grad(leaf, grads)
+
+
+def taken(leaf: TensorBase, grads: list[Any]) -> bool:
+    """Whether a first gradient has become `.grad` as it is. Compiled, nothing between the last look at `.grad` and
+    the assignment lets another thread run."""
+    if (first_keys(grads) | leaf._keys) & SPARSE or not same_layout(grads[0], leaf):
+        return False
+    if not (unshared(grads) or unshared_view(grads)):
+        return False
+    gradient = untracked(grads[0])  # may make an object, and so let others run
+    if leaf._grad_field is not None:
+        return False
+    leaf._grad_field = gradient
+    return True
 
 
 def first_keys(grads: list[Any]) -> i64:

@@ -447,6 +447,21 @@ class Formulas(Derivative):
                     self.value(p[1], f, node, saved, grads, need),
                     self.value(p[2], f, node, saved, grads, need),
                 )
+            elif n == 4:
+                got = f.fn(
+                    self.value(p[0], f, node, saved, grads, need),
+                    self.value(p[1], f, node, saved, grads, need),
+                    self.value(p[2], f, node, saved, grads, need),
+                    self.value(p[3], f, node, saved, grads, need),
+                )
+            elif n == 5:
+                got = f.fn(
+                    self.value(p[0], f, node, saved, grads, need),
+                    self.value(p[1], f, node, saved, grads, need),
+                    self.value(p[2], f, node, saved, grads, need),
+                    self.value(p[3], f, node, saved, grads, need),
+                    self.value(p[4], f, node, saved, grads, need),
+                )
             else:
                 got = f.fn(*[self.value(k, f, node, saved, grads, need) for k in p])
             if f.single:
@@ -604,12 +619,17 @@ def run_below(op: Op, args: tuple[Any, ...], keys: i64) -> Any:
     """Run the rest of the call without recording it again."""
     rest = keys & ~AUTOGRAD
     kernel = op.below(rest, args)
-    if not kernel.calls_ops:
+    if not kernel.calls_ops or kernel.guarded:
         return kernel.run(op, args, rest)
+    return run_hidden(kernel, op, args, rest)
+
+
+def run_hidden(kernel: Kernel, op: Op, args: tuple[Any, ...], keys: i64) -> Any:
+    """Run a kernel whose operators record nothing."""
     old: i64 = _tls_get()
     set_modes(old | _BELOW)
     try:
-        return kernel.run(op, args, rest)
+        return kernel.run(op, args, keys)
     finally:
         set_modes(old)
 

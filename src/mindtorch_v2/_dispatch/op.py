@@ -67,8 +67,10 @@ class Rule:
 class Kernel:
     """Serves one operator for one key set."""
 
-    # True when the kernel calls other operators, which must then not record gradients a second time.
+    # True when the kernel calls other operators, which must then not record gradients a second time; and whether it
+    # sees to that itself, because it calls them rarely.
     calls_ops: bool = False
+    guarded: bool = False
 
     def run(self, op: Op, args: tuple[Any, ...], keys: i64) -> Any:
         raise NotImplementedError

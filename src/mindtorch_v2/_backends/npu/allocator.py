@@ -10,6 +10,10 @@ the block goes to `late`, which the next call drains. Lists are changed under th
 appended to by anybody (one atomic operation) and drained by popping. No vendor call is made with the lock held: blocks
 are taken out of the lists first and put back if the call fails. An allocation made from inside the allocator (a user's
 finaliser that the collector happened to run there) gets a segment of its own, entered through `late` as well.
+
+Most blocks are small, and go from and to a list of their size. Compiled, that is done without the lock (`take_kept`,
+`keep`): nothing in it makes an object that the collector counts, or calls anything of Python, so no other thread and no
+finaliser runs in between.
 """
 
 from __future__ import annotations
@@ -19,7 +23,7 @@ import time
 from bisect import bisect_left, insort
 from typing import Any, Final, final
 
-from ..._mypyc import i64
+from ..._mypyc import i64, is_compiled
 from .memory_stats import Group, Statistics
 
 _UNIT: Final[i64] = 512
@@ -52,6 +56,9 @@ def segment_size(size: i64) -> i64:
     if size < _OWN_SEGMENT:
         return _LARGE_SEGMENT
     return (size + _SEGMENT_UNIT - 1) // _SEGMENT_UNIT * _SEGMENT_UNIT
+
+
+_COMPILED: Final = is_compiled(segment_size)
 
 
 @final
@@ -318,6 +325,10 @@ class Allocator:
         room = self.capture
         if room is not None and not self.vendor.captured(stream):
             room = None
+        if _COMPILED and room is None and size <= _SMALL and not self.busy:
+            quick = self.take_kept(requested, size, stream)
+            if quick is not None:
+                return quick
         self.acquire()
         if self.busy:
             self.release()
@@ -333,6 +344,23 @@ class Allocator:
             self.busy = False
             self.release()
         return self.grow(pool, requested, size)
+
+    def take_kept(self, requested: i64, size: i64, stream: int) -> Block | None:
+        """A block that was kept whole, without the lock; None where there is none."""
+        pool = self.small.get(stream)
+        if pool is None:
+            return None
+        unit = size // _UNIT
+        if unit >= len(pool.kept) or NOTES.on:
+            return None
+        kept = pool.kept[unit]
+        if not kept:
+            return None
+        block = kept.pop()
+        if block.is_part():
+            pool.split_down(1, block.size)
+        self.hand_out(block, requested)
+        return block
 
     def pool(self, size: i64, stream: int, room: Room | None) -> Pool:
         if size <= _SMALL:
@@ -484,7 +512,7 @@ class Allocator:
     # -- giving back ------------------------------------------------------------------------------------------------
     def free(self, block: Block) -> None:
         """From a finaliser: returns at once, raises nothing, calls no vendor function."""
-        if self.closed:
+        if self.closed or (_COMPILED and self.keep(block)):
             return
         if not self.acquire(False):
             self.late.append(block)
@@ -499,6 +527,18 @@ class Allocator:
         finally:
             self.busy = False
             self.release()
+
+    def keep(self, block: Block) -> bool:
+        """Put a small block that only its own stream used into the list of its size, without the lock."""
+        pool = block.pool
+        if self.busy or pool.large or block.state != LIVE or block.uses is not None or NOTES.on:
+            return False
+        if block.size // _UNIT >= len(pool.kept):
+            return False
+        pool.total.given_back(block.size, block.requested)
+        pool.group.given_back(block.size, block.requested)
+        self.rest(block)
+        return True
 
     def let_go(self, block: Block) -> None:
         if block.state == LOOSE:

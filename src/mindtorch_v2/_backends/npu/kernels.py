@@ -13,6 +13,7 @@ from __future__ import annotations
 from typing import Any, Final, final
 
 from ... import _native
+from ..._autograd.record import run_hidden
 from ..._core_operators import CORE
 from ..._device import CPU as CPU_DEVICE
 from ..._device import device
@@ -247,6 +248,7 @@ class Line(Kernel):
         self.otherwise: Final = otherwise
         self.absent: Final = absent
         self.calls_ops = otherwise is not None or absent is not None
+        self.guarded = True
         self.asked: bool = False
         self.other: Kernel | None = None
 
@@ -267,7 +269,7 @@ class Line(Kernel):
         if not self.asked or self.other is not None:
             other = self.replacement(op)
             if other is not None:
-                return other.run(op, args, keys)
+                return run_other(other, op, args, keys)
         spec = op.infer(args)
         first = spec if isinstance(spec, Spec) else spec[0]
         assert isinstance(first, Spec)
@@ -279,7 +281,7 @@ class Line(Kernel):
         inner = call.compute_dtype(first.compute, first.dtype)
         if inner is None:
             if self.otherwise is not None:
-                return self.otherwise.run(op, tensors_again(op, args, local, first.device), keys)
+                return run_other(self.otherwise, op, tensors_again(op, args, local, first.device), keys)
             raise not_accepted(op, call, first.compute)
         if isinstance(spec, Spec):
             out = empty_spec(spec)
@@ -398,6 +400,11 @@ class Line(Kernel):
             if a is not None and not isinstance(a, TensorBase) and exact_number(a):
                 return pair[1]
         return self.call
+
+
+def run_other(kernel: Kernel, op: Op, args: tuple[Any, ...], keys: i64) -> Any:
+    """What serves in a line's place. Its operators record nothing: the row's own derivative is recorded, if any."""
+    return run_hidden(kernel, op, args, keys) if kernel.calls_ops else kernel.run(op, args, keys)
 
 
 def nothing_to_do(args: tuple[Any, ...], start: int) -> bool:
@@ -595,6 +602,10 @@ def widened(op: Op, call: Call, t: TensorBase, i: int) -> TensorBase:
     return cast(t, want, op.title())
 
 
+def run_chosen(kernel: Kernel, op: Op, args: tuple[Any, ...], keys: i64) -> Any:
+    return kernel.run(op, args, keys) if kernel.guarded else run_other(kernel, op, args, keys)
+
+
 @final
 class Missing(Kernel):
     """An operator that NPUs do not offer, and why."""
@@ -613,9 +624,11 @@ class ByArgument(Kernel):
     def __init__(self, position: int, kernels: dict[Any, Kernel]) -> None:
         self.position: Final = position
         self.kernels: Final = kernels
+        self.calls_ops = any([k.calls_ops for k in kernels.values()])
+        self.guarded = True
 
     def run(self, op: Op, args: tuple[Any, ...], keys: i64) -> Any:
-        return self.pick(op, args).run(op, args, keys)
+        return run_chosen(self.pick(op, args), op, args, keys)
 
     def into(self, op: Op, args: tuple[Any, ...], spec: Spec, out: TensorBase) -> bool:
         return self.pick(op, args).into(op, args, spec, out)
@@ -637,9 +650,10 @@ class ByFunction(Kernel):
         self.fn: Final[Any] = fn
         self.kernels: Final = kernels
         self.calls_ops = True
+        self.guarded = True
 
     def run(self, op: Op, args: tuple[Any, ...], keys: i64) -> Any:
-        return self.kernels[self.fn(*args)].run(op, args, keys)
+        return run_chosen(self.kernels[self.fn(*args)], op, args, keys)
 
     def into(self, op: Op, args: tuple[Any, ...], spec: Spec, out: TensorBase) -> bool:
         return self.kernels[self.fn(*args)].into(op, args, spec, out)
