@@ -5,6 +5,7 @@
 // An operand is 4 arguments: storage, offset, strides, code. Where it says [dense] the elements lie one after the other
 // and the strides are not read. `out` may be None: a new storage is made. Functions with an `out` return it.
 //   softmax(log, a.., out.., shape, dim)
+//   logsumexp(a.., out.., shape, dim)                                              out: without dim
 //   softmax_backward(log, grad.., y.., out.., shape, dim)                          y: the forward's result
 //   nll_loss(logp.., target.., weight|None.. [dense], out.., total_weight.. [dense], n, c, reduction, ignore_index)
 //       strides of logp: (row, class); of target: (row,); of out: (row,) for reduction 0, else (). reduction: 0 none,
@@ -328,6 +329,92 @@ PyObject* softmax(PyObject*, PyObject* const* args, Py_ssize_t nargs) {
     });
 }
 
+// ---------------------------------------------------------------- logsumexp
+
+// Where the greatest is infinite, or nothing is greater than minus infinity, the sum is that, unless there is a NaN.
+template <class A> MT_INLINE A log_sum(const A* x, int64_t n) {
+    const A max = max_of(x, n);
+    if (MT_LIKELY(std::fabs(max) < std::numeric_limits<A>::infinity()))
+        return std::log(exp_sum<false>(x, n, max, (A*)nullptr)) + max;
+    for (int64_t i = 0; i < n; ++i)
+        if (x[i] != x[i]) return x[i];
+    return max;
+}
+
+template <class A> MT_CLONES void log_sum_rows(const char* xp, int64_t xs, char* yp, int64_t ys, int64_t rows,
+                                               int64_t n) {
+    for (int64_t r = 0; r < rows; ++r)
+        *reinterpret_cast<A*>(yp + r * ys) = log_sum(reinterpret_cast<const A*>(xp + r * xs), n);
+}
+
+// w <= TILE lanes side by side, n elements each.
+template <class A> MT_CLONES void log_sum_columns(const char* xp, int64_t xs, A* y, int64_t w, int64_t n) {
+    A max[TILE], sum[TILE];
+    for (int64_t j = 0; j < w; ++j) max[j] = -std::numeric_limits<A>::infinity(), sum[j] = 0;
+    for (int64_t i = 0; i < n; ++i) {
+        const A* x = reinterpret_cast<const A*>(xp + i * xs);
+        for (int64_t j = 0; j < w; ++j) max[j] = x[j] > max[j] ? x[j] : max[j];
+    }
+    for (int64_t j = 0; j < w; ++j) max[j] = std::fabs(max[j]) < std::numeric_limits<A>::infinity() ? max[j] : A(0);
+    for (int64_t i = 0; i < n; ++i) {
+        const A* x = reinterpret_cast<const A*>(xp + i * xs);
+        for (int64_t j = 0; j < w; ++j) sum[j] += exp_v(x[j] - max[j]);
+    }
+    for (int64_t j = 0; j < w; ++j) y[j] = std::log(sum[j]) + max[j];
+}
+
+template <class T> void log_sum_run(const Lanes<2>& lanes) {
+    using A = acc_t<T>;
+    constexpr bool native = std::is_same<A, T>::value;
+    const int64_t n = lanes.length, xs = lanes.step[1];
+    const int64_t xnext = lanes.loop.step[1][0], ynext = lanes.loop.step[0][0];
+    run_rows(lanes.loop, lane_grain(n, 4), [&](char* const* p, int64_t count) {
+        char *y = p[0], *x = p[1];
+        if (native && xs == (int64_t)sizeof(T)) {
+            log_sum_rows<A>(x, xnext, y, ynext, count, n);
+        } else if (native && lanes.columns && count >= 8) {
+            for (int64_t j = 0; j < count; j += TILE)
+                log_sum_columns<A>(x + j * xnext, xs, reinterpret_cast<A*>(y + j * ynext),
+                                   std::min<int64_t>(TILE, count - j), n);
+        } else {
+            Row<A> row(n);
+            A sum;
+            for (int64_t j = 0; j < count; ++j, x += xnext, y += ynext) {
+                load_row<T>(row.get(), x, xs, n);
+                log_sum_rows<A>(row.bytes(), 0, reinterpret_cast<char*>(&sum), 0, 1, n);
+                store_row<T>(y, sizeof(T), &sum, 1);
+            }
+        }
+    });
+}
+
+PyObject* logsumexp(PyObject*, PyObject* const* args, Py_ssize_t nargs) {
+    return guard([&]() -> PyObject* {
+        expect_args("logsumexp", nargs, 10);
+        Shape shape, rest;
+        parse_shape(args[8], shape);
+        const int dim = parse_dim(args[9], shape);
+        Operand a, o;
+        parse_operand(args, shape, a);
+        if (shape.numel == 0 || shape.ndim == 0) fail(PyExc_ValueError, "logsumexp: there is nothing to sum over");
+        rest.ndim = shape.ndim - 1;
+        rest.numel = shape.numel / shape.dim[dim];
+        for (int i = 0; i < rest.ndim; ++i) rest.dim[i] = shape.dim[i < dim ? i : i + 1];
+        Ref out(parse_output(args + 4, rest, o));
+        expect_code("logsumexp", o.code, a.code);
+        // Every element of a lane stands for the one that is written.
+        for (int i = shape.ndim - 1; i > dim; --i) o.stride[i] = o.stride[i - 1];
+        o.stride[dim] = 0;
+        dispatch_float(a.code, "logsumexp", [&](auto t) {
+            Lanes<2> lanes;
+            lanes_of(lanes, shape, dim, {&o, &a});
+            GilRelease unlocked(shape.numel);
+            log_sum_run<decltype(t)>(lanes);
+        });
+        return out.release();
+    });
+}
+
 PyObject* softmax_backward(PyObject*, PyObject* const* args, Py_ssize_t nargs) {
     return guard([&]() -> PyObject* {
         expect_args("softmax_backward", nargs, 15);
@@ -497,6 +584,7 @@ using namespace mt;
 
 PyMethodDef nn_methods[] = {
     MT_METHOD("softmax", softmax, "softmax(log, a.., out.., shape, dim): softmax or its logarithm along dim."),
+    MT_METHOD("logsumexp", logsumexp, "logsumexp(a.., out.., shape, dim): along dim, which the result does not have."),
     MT_METHOD("softmax_backward", softmax_backward, "softmax_backward(log, grad.., y.., out.., shape, dim)."),
     MT_METHOD("layer_norm", layer_norm,
               "layer_norm(x.., weight|None.., bias|None.., out.., mean|None.., rstd|None.., outer, inner, eps)."),

@@ -145,6 +145,22 @@ template <class T> struct Huber {
     }
 };
 
+// Binary cross entropy of a probability, or of its logit, and a target. Logarithms are no smaller than -100, as in PyTorch.
+template <class T> struct Entropy {
+    explicit Entropy(const Params&) {}
+    MT_INLINE T run(T x, T t) const {
+        const T yes = log_v(x), no = log1p_v(-x), least = T(-100);
+        return (no < least ? least : no) * (t - T(1)) - (yes < least ? least : yes) * t;
+    }
+};
+template <class T> struct EntropyOfLogits {
+    explicit EntropyOfLogits(const Params&) {}
+    MT_INLINE T run(T x, T t) const {
+        const T log_sigmoid = (x > T(0) ? T(0) : x) - log1p_v(exp_v(-std::fabs(x)));
+        return (T(1) - t) * x - log_sigmoid;
+    }
+};
+
 template <template <class> class Op> void forward(int op) {
     kernels.unary[op][N_F32] = {range_v<Op<float>, float>, F32};
     kernels.unary[op][N_F64] = {range_v<Op<double>, double>, F64};
@@ -176,6 +192,8 @@ void register_activations() {
     forward<NanToNum>(OP_NAN_TO_NUM);
     backward<SmoothL1>(OP_SMOOTH_L1);
     backward<Huber>(OP_HUBER);
+    backward<Entropy>(OP_ENTROPY);
+    backward<EntropyOfLogits>(OP_ENTROPY_OF_LOGITS);
 }
 
 }  // namespace mt

@@ -391,6 +391,21 @@ def softmax(
 ) -> Storage:
     """float32, float64, float16, bfloat16, as all kernels of this group."""
 
+def logsumexp(
+    a: Storage,
+    a_offset: int,
+    a_strides: _Ints,
+    a_code: int,
+    out: Storage | None,
+    out_offset: int,
+    out_strides: _Ints,
+    out_code: int,
+    shape: _Ints,
+    dim: int,
+    /,
+) -> Storage:
+    """Along dim, which the result does not have."""
+
 def softmax_backward(
     log: int,
     grad: Storage,

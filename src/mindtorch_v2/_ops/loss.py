@@ -16,8 +16,6 @@ from .composites import norm as composed
 from .composites.rows import ROWS
 from .rules import norm as rules
 from .rules.base import like
-from .rules.layout import preserved_strides
-from .rules.pointwise import broadcast_shapes
 from .table import composite, op
 
 NONE, MEAN, SUM = 0, 1, 2
@@ -316,27 +314,10 @@ op("huber_loss(Tensor self, Tensor target, int reduction=Mean, float delta=1.0) 
 _EPSILON = 1e-12
 
 
-def _bce_meta(self: Any, target: Any, weight: Any, reduction: int) -> Spec:
-    if target._dtype is not self._dtype:
-        raise RuntimeError(f"Found dtype {target._dtype.scalar_name} but expected {self._dtype.scalar_name}")
-    if not self._dtype.is_floating_point:
-        raise NotImplementedError(f"\"binary_cross_entropy\" not implemented for '{self._dtype.scalar_name}'")
-    _no_wider(self, weight)
-    return Spec(self._shape, preserved_strides(self), self._dtype, self._dtype, self._device) if reduction == NONE \
-        else like(self, ())
-
-
-def _no_wider(self: Any, weight: Any) -> None:
-    """A weight is spread over the losses, never the other way round."""
-    shape = self._shape if weight is None else broadcast_shapes(self._shape, weight._shape)
-    if shape != self._shape:
-        raise RuntimeError(f"output with shape {list(self._shape)} doesn't match the broadcast shape {list(shape)}")
-
-
-def _bce(self: Any, target: Any, weight: Any, reduction: int) -> Any:
+def entropy_in_parts(self: Any, target: Any, weight: Any, reduction: int) -> Any:
     # As PyTorch, other devices are not asked: the answer would have to be waited for.
     if self._keys & CPU and numel(self) and not all_values(self.ge(0).logical_and(self.le(1))).all().item():
-        raise RuntimeError("all elements of input should be between 0 and 1")
+        raise RuntimeError(rules.NO_PROBABILITY)
     # The input comes first: the losses lie in memory as it does.
     terms = self.neg().log1p().clamp(min=-100) * (target - 1) - self.log().clamp(min=-100) * target
     return _reduced(terms if weight is None else (terms * weight).to(terms._dtype), reduction)
@@ -378,18 +359,12 @@ BCE_BACKWARD: Op = op(
     "reduction=Mean) -> Tensor", meta=rules.LikeSecond(), function=False, method=False, kernel=_bce_backward,
     grad=dict(grad_output=_bce_grad_output, self=_bce_second, target=_bce_backward_target))
 op("binary_cross_entropy(Tensor self, Tensor target, Tensor? weight=None, int reduction=Mean) -> Tensor",
-   meta=_bce_meta, function=False, method=False, kernel=_bce,
+   meta=rules.entropy, function=False, method=False, kernel=entropy_in_parts,
    grad=dict(self=lambda g, self, target, weight, reduction: BCE_BACKWARD.call((g, self, target, weight, reduction)),
              target=_bce_target))
 
 
-def _logits_meta(self: Any, target: Any, weight: Any, pos_weight: Any, reduction: int) -> Any:
-    _no_wider(self, weight)
-    _no_wider(self, pos_weight)
-    return rules.PairLoss(2).infer((self, target, reduction))
-
-
-def _logits(self: Any, target: Any, weight: Any, pos_weight: Any, reduction: int) -> Any:
+def logits_entropy_in_parts(self: Any, target: Any, weight: Any, pos_weight: Any, reduction: int) -> Any:
     log_sigmoid = self.clamp(max=0) - self.abs().neg().exp().log1p()
     if pos_weight is None:
         terms = (1 - target) * self - log_sigmoid
@@ -419,8 +394,8 @@ def _logits_target(g: Any, self: Any, weight: Any, pos_weight: Any, reduction: i
 
 
 op("binary_cross_entropy_with_logits(Tensor self, Tensor target, Tensor? weight=None, Tensor? pos_weight=None, "
-   "int reduction=Mean) -> Tensor", meta=lambda self, target, weight, pos_weight, reduction: _logits_meta(
-       self, target, weight, pos_weight, reduction), method=False, kernel=_logits,
+   "int reduction=Mean) -> Tensor", meta=rules.entropy_of_logits, method=False,
+   kernel=logits_entropy_in_parts,
    grad=dict(self=_logits_backward, target=_logits_target))
 
 

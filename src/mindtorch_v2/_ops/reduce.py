@@ -14,6 +14,7 @@ from .._tensor_base import all_values, numel
 from .composites.formulas import zeros_like
 from .composites.reduce import restore, unreduce, unreduce_mean
 from .composites.rows import ROWS
+from .rules import reduce as rules
 from .rules.base import KeptRule, like, wrap_dim
 from .rules.reduce import (
     BOOL,
@@ -25,7 +26,6 @@ from .rules.reduce import (
     Reduction,
     Scan,
     ValueIndex,
-    dim_mask,
     dim_mask_or_all,
     reduced_count,
     reduced_shape,
@@ -175,32 +175,19 @@ op("argmin(Tensor self, int? dim=None, bool keepdim=False) -> Tensor", meta=Redu
    out=True, nondifferentiable=True)
 
 
-def _aminmax_meta(self: Any, dim: int | None, keepdim: bool) -> list[Spec]:
-    if self._dtype.is_complex:
-        raise NotImplementedError(f"\"aminmax_cpu\" not implemented for '{self._dtype.scalar_name}'")
-    if numel(self) == 0 and dim is None:
-        raise RuntimeError("aminmax(): cannot compute aminmax over an empty dimension as the operation has no "
-                           "identity.")
-    mask = dim_mask(dim, len(self._shape))
-    if dim is not None and self._shape and self._shape[dim] == 0:
-        raise IndexError(f"aminmax: Expected reduction dim {dim} to have non-zero size.")
-    one = like(self, reduced_shape(self._shape, mask, keepdim))
-    return [one, one]
-
-
 def _aminmax_backward(grads: Any, self: Any, min: Any, max: Any, dim: int | None, keepdim: bool) -> Any:
     dims = () if dim is None else (dim,)
     return _amax_backward(grads[0], self, min, dims, keepdim) + _amax_backward(grads[1], self, max, dims, keepdim)
 
 
-def _aminmax(self: Any, dim: int | None, keepdim: bool) -> Any:
+def aminmax_in_parts(self: Any, dim: int | None, keepdim: bool) -> Any:
     dims = () if dim is None else (dim,)
     return self.amin(dims, keepdim), self.amax(dims, keepdim)
 
 
-op("aminmax(Tensor self, *, int? dim=None, bool keepdim=False) -> (Tensor min, Tensor max)", meta=_aminmax_meta,
+op("aminmax(Tensor self, *, int? dim=None, bool keepdim=False) -> (Tensor min, Tensor max)", meta=rules.aminmax,
    out=True,
-   kernel=_aminmax, grad=dict(self=_aminmax_backward))
+   kernel=aminmax_in_parts, grad=dict(self=_aminmax_backward))
 
 # -- logic --------------------------------------------------------------------------------------------------------
 for _name in ("any", "all"):
@@ -208,11 +195,7 @@ for _name in ("any", "all"):
        meta=Reduction(_name, BOOL, empty_is_none=True), out=True, nondifferentiable=True)
 
 
-def _count_meta(self: Any, dim: Any) -> Spec:
-    return like(self, reduced_shape(self._shape, dim_mask_or_all(dim, len(self._shape)), False), int64)
-
-
-op("count_nonzero(Tensor self, int[1]? dim=None) -> Tensor", meta=_count_meta, out=True, nondifferentiable=True,
+op("count_nonzero(Tensor self, int[1]? dim=None) -> Tensor", meta=rules.count_nonzero, out=True, nondifferentiable=True,
    kernel=lambda self, dim: (self != 0).sum(dim))
 
 
@@ -380,14 +363,7 @@ composite("norm.fro(Tensor self, str p, int[1]? dim=None, bool keepdim=False, *,
           _norm_text, out=True)
 
 
-def _logsumexp_meta(self: Any, dim: Any, keepdim: bool) -> Spec:
-    rule = Reduction("logsumexp", MEAN)
-    if not self._dtype.is_inexact:
-        return like(self, reduced_shape(self._shape, dim_mask(dim, len(self._shape)), keepdim), float32)
-    return rule.infer((self, dim, keepdim))  # type: ignore[no-any-return]
-
-
-def _logsumexp(self: Any, dim: Any, keepdim: bool) -> Any:
+def logsumexp_in_parts(self: Any, dim: Any, keepdim: bool) -> Any:
     x = self if self._dtype.is_inexact else self.to(float32)
     if numel(x) == 0:
         return x.exp().sum(dim, keepdim).log()
@@ -397,8 +373,9 @@ def _logsumexp(self: Any, dim: Any, keepdim: bool) -> Any:
     return out + (top if keepdim else top.reshape(out._shape))
 
 
-op("logsumexp(Tensor self, int[1] dim, bool keepdim=False) -> Tensor", meta=_logsumexp_meta, out=True,
-   kernel=_logsumexp, grad=dict(self=lambda g, self, result, dim, keepdim: restore(g, self._shape, dim, keepdim) * (
+op("logsumexp(Tensor self, int[1] dim, bool keepdim=False) -> Tensor", meta=rules.logsumexp, out=True,
+   kernel=logsumexp_in_parts,
+   grad=dict(self=lambda g, self, result, dim, keepdim: restore(g, self._shape, dim, keepdim) * (
        self - restore(result, self._shape, dim, keepdim)).exp().conj()))
 
 
@@ -478,17 +455,11 @@ op("logcumsumexp(Tensor self, int dim) -> Tensor", meta=_logcumsumexp_meta, out=
    grad=dict(self=_logcumsumexp_backward))
 
 
-def _trace_meta(self: Any) -> Spec:
-    if len(self._shape) != 2:
-        raise RuntimeError(f"trace: expected a matrix, but got tensor with dim {len(self._shape)}")
-    return like(self, (), int64 if not self._dtype.is_inexact else None)
-
-
 def _diagonal(g: Any, shape: tuple[int, ...]) -> Any:
     eye = g.detach().new_zeros(shape)
     eye.diagonal().fill_(1)
     return g * eye
 
 
-op("trace(Tensor self) -> Tensor", meta=_trace_meta, kernel=lambda self: self.diagonal().sum(),
+op("trace(Tensor self) -> Tensor", meta=rules.trace, kernel=lambda self: self.diagonal().sum(),
    grad=dict(self=lambda g, self_shape: _diagonal(g, self_shape)))

@@ -224,3 +224,18 @@ def test_strides_of_batch_norm(oracle: ModuleType) -> None:
 
 def test_gradients_of_convolutions_have_a_second_name() -> None:
     assert F.grad is nn.grad and "grad" in dir(F)
+
+
+@pytest.mark.parametrize("value", [-0.1, 1.5, math.nan])
+def test_binary_cross_entropy_refuses_what_is_no_probability(value: float) -> None:
+    with pytest.raises(RuntimeError, match="all elements of input should be between 0 and 1"):
+        F.binary_cross_entropy(torch.tensor([0.5, value]), torch.tensor([0.0, 1.0]))
+
+
+def test_binary_cross_entropy_at_the_ends() -> None:
+    p, t = torch.tensor([0.0, 1.0, 0.0, 1.0, 0.5]), torch.tensor([0.0, 1.0, 1.0, 0.0, 0.25])
+    assert F.binary_cross_entropy(p, t, reduction="none").tolist() == pytest.approx([0, 0, 100, 100, math.log(2)])
+    x = torch.tensor([0.0, 200.0, -200.0, math.inf])
+    out = F.binary_cross_entropy_with_logits(x, torch.tensor([0.5, 0.0, 1.0, 1.0]), reduction="none").tolist()
+    assert out[:3] == pytest.approx([math.log(2), 200.0, 200.0]) and math.isnan(out[3])
+    assert F.binary_cross_entropy(p[:0], t[:0], reduction="sum") == 0.0

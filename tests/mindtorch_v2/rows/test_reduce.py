@@ -628,3 +628,35 @@ def test_scans_compute_in_the_dtype_of_out(name: str) -> None:
 def test_logcumsumexp_looks_at_out_first() -> None:
     with pytest.raises(RuntimeError, match="^expected scalar_type Long but found Float$"):
         torch.logcumsumexp(torch.arange(3), 0, out=torch.zeros(3))
+
+
+@pytest.mark.parametrize("dtype", ["float32", "float64", "float16", "bfloat16"])
+def test_logsumexp_of_what_is_not_finite(dtype: str) -> None:
+    inf = math.inf
+    lines = [[1.0, 2.0, 3.0], [inf, 1.0, 2.0], [-inf, -inf, -inf], [nan, 1.0, inf], [inf, -inf, 0.0], [-inf, 1.0, 1.0]]
+    expected = [3.40760596, inf, -inf, nan, inf, 1.69314718]
+    x = torch.tensor(lines * 3, dtype=getattr(torch, dtype))
+    # Rows, columns side by side, columns with gaps, and what is reversed in memory.
+    for given, dim in ((x, 1), (x.t().contiguous(), 0), (x.t(), 0), (x.t().contiguous()[:, ::2], -2)):
+        wanted = expected * 3 if given.shape[1 - dim % 2] == 18 else (expected * 3)[::2]
+        for keepdim in (False, True):
+            out = torch.logsumexp(given, dim, keepdim)
+            assert out.dtype is x.dtype and out.dim() == 1 + keepdim
+            for a, b in zip(out.flatten().tolist(), wanted):
+                assert (math.isnan(a) and math.isnan(b)) or a == pytest.approx(b, rel=1e-2 if "16" in dtype else 1e-6)
+    assert torch.logsumexp(torch.tensor(2.0), 0) == 2.0 and torch.logsumexp(x[:1], (0, 1)).shape == ()
+    assert torch.logsumexp(torch.ones(2, 0), 1).tolist() == [-inf, -inf]
+
+
+def test_trace_of_views_and_integers() -> None:
+    m = torch.arange(12).reshape(3, 4)
+    assert [m.trace().item(), m.t().trace().item(), m[:, 1:].trace().item(), m[1:1].trace().item()] == [15, 15, 18, 0]
+    assert m.to(torch.uint8).trace().dtype is torch.int64 and m.float().trace().dtype is torch.float32
+
+
+def test_both_ends_of_views() -> None:
+    m = torch.tensor([[3.0, nan, 1.0], [2.0, 5.0, 4.0]])
+    low, high = torch.aminmax(m.t()[::2], dim=0)
+    assert low.tolist() == [1.0, 2.0] and high.tolist() == [3.0, 4.0]
+    assert torch.aminmax(m[1], dim=0, keepdim=True).max.shape == (1,)
+    assert all(math.isnan(end.item()) for end in torch.aminmax(m))

@@ -11,8 +11,9 @@ from ..._dtype import int32, int64, uint8
 from ..._mypyc import i64
 from ..._strides import contiguous_strides
 from ..._tensor_base import TensorBase, numel
-from .base import size_at, wrap_dim
-from .pointwise import Pointwise
+from .base import like, size_at, wrap_dim
+from .layout import preserved_strides
+from .pointwise import Pointwise, broadcast_shapes
 from .shape import check_sizes
 
 
@@ -271,6 +272,35 @@ class PairLossBackward(Rule):
 
     def infer(self, args: tuple[Any, ...]) -> Any:
         return self.all.infer(args)
+
+
+# -- binary cross entropy -----------------------------------------------------------------------------------------
+NO_PROBABILITY: Final = "all elements of input should be between 0 and 1"
+_LOGITS: Final = PairLoss(2)
+
+
+def entropy(self: TensorBase, target: TensorBase, weight: Any, reduction: int) -> Spec:
+    if target._dtype is not self._dtype:
+        raise RuntimeError(f"Found dtype {target._dtype.scalar_name} but expected {self._dtype.scalar_name}")
+    if not self._dtype.is_floating_point:
+        raise NotImplementedError(f"\"binary_cross_entropy\" not implemented for '{self._dtype.scalar_name}'")
+    no_wider(self, weight)
+    if reduction == 0:
+        return Spec(self._shape, preserved_strides(self), self._dtype, self._dtype, self._device)
+    return like(self, ())
+
+
+def entropy_of_logits(self: TensorBase, target: TensorBase, weight: Any, pos_weight: Any, reduction: int) -> Any:
+    no_wider(self, weight)
+    no_wider(self, pos_weight)
+    return _LOGITS.infer((self, target, reduction))
+
+
+def no_wider(self: TensorBase, weight: Any) -> None:
+    """A weight is spread over the losses, never the other way round."""
+    shape = self._shape if weight is None else broadcast_shapes(self._shape, weight._shape)
+    if shape != self._shape:
+        raise RuntimeError(f"output with shape {list(self._shape)} doesn't match the broadcast shape {list(shape)}")
 
 
 # -- embedding ----------------------------------------------------------------------------------------------------

@@ -9,12 +9,12 @@ from typing import Any, Final, final
 
 from ..._dispatch.op import Rule, Spec
 from ..._dtype import bool as bool_
-from ..._dtype import dtype, int64, uint8
+from ..._dtype import dtype, float32, int64, uint8
 from ..._mypyc import i64
 from ..._strides import contiguous_strides
 from ..._tensor_base import TensorBase, numel
 from ..._warn import warn
-from .base import wrap_dim
+from .base import like, wrap_dim
 
 # How the result's dtype follows from the input's.
 SAME: Final[i64] = 0
@@ -289,3 +289,34 @@ class Scan(Rule):
         return Spec(a._shape, contiguous_strides(a._shape), dt, dt, a._device)
 
 
+# -- rules of single operators ----------------------------------------------------------------------------------------
+_LOGSUMEXP: Final = Reduction("logsumexp", MEAN)
+
+
+def aminmax(self: TensorBase, dim: int | None, keepdim: bool) -> list[Spec]:
+    if self._dtype.is_complex:
+        raise NotImplementedError(f"\"aminmax_cpu\" not implemented for '{self._dtype.scalar_name}'")
+    if numel(self) == 0 and dim is None:
+        raise RuntimeError("aminmax(): cannot compute aminmax over an empty dimension as the operation has no "
+                           "identity.")
+    mask = dim_mask(dim, len(self._shape))
+    if dim is not None and len(self._shape) > 0 and self._shape[dim] == 0:
+        raise IndexError(f"aminmax: Expected reduction dim {dim} to have non-zero size.")
+    one = like(self, reduced_shape(self._shape, mask, keepdim))
+    return [one, one]
+
+
+def count_nonzero(self: TensorBase, dim: Any) -> Spec:
+    return like(self, reduced_shape(self._shape, dim_mask_or_all(dim, len(self._shape)), False), int64)
+
+
+def logsumexp(self: TensorBase, dim: Any, keepdim: bool) -> Any:
+    if not self._dtype.is_inexact:
+        return like(self, reduced_shape(self._shape, dim_mask(dim, len(self._shape)), keepdim), float32)
+    return _LOGSUMEXP.infer((self, dim, keepdim))
+
+
+def trace(self: TensorBase) -> Spec:
+    if len(self._shape) != 2:
+        raise RuntimeError(f"trace: expected a matrix, but got tensor with dim {len(self._shape)}")
+    return like(self, (), int64 if not self._dtype.is_inexact else None)

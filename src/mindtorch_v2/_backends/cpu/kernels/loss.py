@@ -8,12 +8,14 @@ from __future__ import annotations
 from typing import Any, Final, final
 
 from .... import _native
-from ...._dispatch.op import Op, Spec
+from ...._dispatch.op import Kernel, Op, Spec
+from ...._mypyc import i64
 from ...._ops.rules.layout import expand_strides
+from ...._ops.rules.norm import NO_PROBABILITY
 from ...._ops.rules.pointwise import broadcast_shapes
 from ...._ops.rules.reduce import ZEROS
 from ...._strides import contiguous_strides
-from ...._tensor_base import TensorBase
+from ...._tensor_base import TensorBase, numel
 from .base import OneResult, SeveralResults, count, need_float, new_storage
 from .dense import dense
 
@@ -27,6 +29,11 @@ _MUL: Final = _native.MUL
 _SQUARE: Final = _native.SQUARE
 _MEAN: Final = _native.MEAN
 _SUM: Final = _native.SUM
+_AMIN: Final = _native.AMIN
+_AMAX: Final = _native.AMAX
+_ENTROPY: Final = _native.ENTROPY
+_ENTROPY_OF_LOGITS: Final = _native.ENTROPY_OF_LOGITS
+_item: Final[Any] = _native.item
 
 
 def row_strides(t: TensorBase) -> tuple[int, ...]:
@@ -149,23 +156,72 @@ class Bent(OneResult):
         b = args[1]
         assert isinstance(a, TensorBase) and isinstance(b, TensorBase)
         need_float(self.name, s.dtype)
-        shape = s.shape
-        if args[2] != 0:
-            shape = a._shape if a._shape == b._shape else broadcast_shapes(a._shape, b._shape)
-            stride = contiguous_strides(shape)
-        data = _binary(
-            self.code,
-            a._storage, int(a._offset), expand_strides(a, shape), a._dtype.code,
-            b._storage, int(b._offset), expand_strides(b, shape), b._dtype.code,
-            None, 0, stride, code,
-            shape, code, 1, args[3], 0, 0)
-        if args[2] == 0:
-            return data
-        return _reduce(
-            _MEAN if args[2] == 1 else _SUM,
-            data, 0, stride, code,
-            None, 0, ZEROS[len(shape)], code,
-            shape, code, 1)
+        return of_pair(self.code, a, b, s, args[2], stride, code, args[3])
+
+
+def of_pair(kernel: int, a: TensorBase, b: TensorBase, s: Spec, reduction: int, stride: tuple[int, ...], code: int,
+            number: Any) -> Any:
+    """A new storage with `kernel` of two tensors, reduced."""
+    shape = s.shape
+    if reduction != 0:
+        shape = a._shape if a._shape == b._shape else broadcast_shapes(a._shape, b._shape)
+        stride = contiguous_strides(shape)
+    data = _binary(
+        kernel,
+        a._storage, int(a._offset), expand_strides(a, shape), a._dtype.code,
+        b._storage, int(b._offset), expand_strides(b, shape), b._dtype.code,
+        None, 0, stride, code,
+        shape, code, 1, number, 0, 0)
+    if reduction == 0:
+        return data
+    return _reduce(
+        _MEAN if reduction == 1 else _SUM,
+        data, 0, stride, code,
+        None, 0, ZEROS[len(shape)], code,
+        shape, code, 1)
+
+
+@final
+class Entropy(OneResult):
+    """(self, target, weight, reduction), or (self, target, weight, pos_weight, reduction) of logits: without weights;
+    `parts` serves the rest."""
+
+    def __init__(self, parts: Kernel, of_logits: bool) -> None:
+        self.parts: Final = parts
+        self.of_logits: Final = of_logits
+        self.calls_ops = True
+
+    def run(self, op: Op, args: tuple[Any, ...], keys: i64) -> Any:
+        a = args[0]
+        b = args[1]
+        assert isinstance(a, TensorBase) and isinstance(b, TensorBase)
+        plain = a._dtype is b._dtype and a._dtype.is_floating_point and a._shape == b._shape
+        if not plain or args[2] is not None or (self.of_logits and args[3] is not None):
+            return self.parts.run(op, args, keys)
+        return super().run(op, args, keys)
+
+    def launch(self, op: Op, args: tuple[Any, ...], s: Spec, out: Any, offset: int, stride: tuple[int, ...],
+               code: int) -> Any:
+        a = args[0]
+        b = args[1]
+        assert isinstance(a, TensorBase) and isinstance(b, TensorBase)
+        if self.of_logits:
+            return of_pair(_ENTROPY_OF_LOGITS, a, b, s, args[4], stride, code, 0)
+        if numel(a) > 0 and not (end_of(_AMIN, a) >= 0 and end_of(_AMAX, a) <= 1):
+            raise RuntimeError(NO_PROBABILITY)
+        return of_pair(_ENTROPY, a, b, s, args[3], stride, code, 0)
+
+
+def end_of(kernel: int, t: TensorBase) -> float:
+    """The smallest or the greatest element; NaN if there is one."""
+    code = t._dtype.code
+    found = _reduce(
+        kernel,
+        t._storage, int(t._offset), t._stride, code,
+        None, 0, ZEROS[len(t._shape)], code,
+        t._shape, code, 1)
+    value: float = _item(found, 0, code)
+    return value
 
 
 @final

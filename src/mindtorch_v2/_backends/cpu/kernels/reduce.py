@@ -10,7 +10,7 @@ from typing import Any, Final, final
 from .... import _native
 from ...._device import CPU
 from ...._dispatch.keys import CPU as CPU_KEY
-from ...._dispatch.op import Op, Spec
+from ...._dispatch.op import Kernel, Op, Spec
 from ...._dtype import int64
 from ...._mypyc import i64
 from ...._ops.rules.reduce import Reduction, dim_mask, dim_mask_or_all, spread_strides
@@ -25,6 +25,9 @@ _binary: Final[Any] = _native.binary
 _ADD: Final = _native.ADD
 _SQRT: Final = _native.SQRT
 _MEAN: Final = _native.MEAN
+_SUM: Final = _native.SUM
+_AMIN: Final = _native.AMIN
+_AMAX: Final = _native.AMAX
 
 
 # How many dimensions a set of them, which is a number, holds.
@@ -84,6 +87,51 @@ class Reduce(OneResult):
             a._storage, int(a._offset), a._stride, a._dtype.code,
             out, offset, spread_strides(stride, mask, len(a._shape), len(args) > 2 and args[2] is True), code,
             a._shape, s.compute.code, count(s.shape))
+
+
+@final
+class BothEnds(SeveralResults):
+    """aminmax: (self, dim, keepdim) -> min, max; `parts` serves tensors of very many dimensions."""
+
+    def __init__(self, parts: Kernel) -> None:
+        self.parts: Final = parts
+        self.calls_ops = True
+
+    def run(self, op: Op, args: tuple[Any, ...], keys: i64) -> Any:
+        a = args[0]
+        assert isinstance(a, TensorBase)
+        return self.parts.run(op, args, keys) if len(a._shape) > MOST_MASKED else super().run(op, args, keys)
+
+    def launch(self, op: Op, args: tuple[Any, ...], specs: list[Any]) -> list[Any]:
+        a = args[0]
+        s = specs[0]
+        assert isinstance(a, TensorBase) and isinstance(s, Spec)
+        n = len(a._shape)
+        code = a._dtype.code
+        stride = spread_strides(s.stride, dim_mask_or_all(args[1], n), n, args[2] is True)
+        found: list[Any] = []
+        for kernel in (_AMIN, _AMAX):
+            found.append(_reduce(
+                kernel,
+                a._storage, int(a._offset), a._stride, code,
+                None, 0, stride, code,
+                a._shape, code, count(s.shape)))
+        return found
+
+
+@final
+class Trace(OneResult):
+    """(self)"""
+
+    def launch(self, op: Op, args: tuple[Any, ...], s: Spec, out: Any, offset: int, stride: tuple[int, ...],
+               code: int) -> Any:
+        a = args[0]
+        assert isinstance(a, TensorBase)
+        return _reduce(
+            _SUM,
+            a._storage, int(a._offset), (a._stride[0] + a._stride[1],), a._dtype.code,
+            out, offset, (0,), code,
+            (min(a._shape[0], a._shape[1]),), code, 1)
 
 
 @final

@@ -2,9 +2,13 @@
 from __future__ import annotations
 
 from .... import _native
-from ..kernels.loss import Bent, Mse, MseBackward, Nll, NllBackward
+from ...._dispatch.op import PartsKernel
+from ...._ops.loss import entropy_in_parts, logits_entropy_in_parts
+from ..kernels.loss import Bent, Entropy, Mse, MseBackward, Nll, NllBackward
 from ..lines import cpu
 
+cpu("binary_cross_entropy", Entropy(PartsKernel(entropy_in_parts), False))
+cpu("binary_cross_entropy_with_logits", Entropy(PartsKernel(logits_entropy_in_parts), True))
 cpu("nll_loss_forward", Nll())
 cpu("nll_loss_backward", NllBackward())
 cpu("mse_loss", Mse())

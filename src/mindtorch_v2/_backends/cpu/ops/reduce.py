@@ -4,12 +4,14 @@ from __future__ import annotations
 from typing import Any
 
 from .... import _native
-from ...._ops.reduce import nansum
+from ...._dispatch.op import PartsKernel
+from ...._ops.reduce import aminmax_in_parts, logsumexp_in_parts, nansum
 from ...._ops.rules.base import wrap_dim
 from ...._ops.rules.reduce import dim_mask_or_all, spread_strides
 from ...._tensor_base import numel
 from ...common.runtime import copy_same_device
-from ..kernels.reduce import Moments, MomentsAndMean, Reduce, ReduceWithIndex, Scan
+from ..kernels.reduce import BothEnds, Moments, MomentsAndMean, Reduce, ReduceWithIndex, Scan, Trace
+from ..kernels.softmax import LogSumExp
 from ..kernels.vector_norm import vector_norm
 from ..lines import cpu, into
 from ..numpy_view import np_view
@@ -20,6 +22,9 @@ cpu("max", Reduce(_native.AMAX))
 cpu("min", Reduce(_native.AMIN))
 cpu("max.dim", ReduceWithIndex(_native.AMAX, _native.ARGMAX))
 cpu("min.dim", ReduceWithIndex(_native.AMIN, _native.ARGMIN))
+cpu("aminmax", BothEnds(PartsKernel(aminmax_in_parts)))
+cpu("trace", Trace())
+cpu("logsumexp", LogSumExp(PartsKernel(logsumexp_in_parts)))
 cpu("var.correction", Moments(False))
 cpu("std.correction", Moments(True))
 cpu("var_mean.correction", MomentsAndMean(False))
