@@ -109,3 +109,22 @@ def test_import_loads_no_numpy_and_no_scipy() -> None:
     code = "import sys, mindtorch_v2; print([m for m in ('numpy', 'scipy', 'ml_dtypes') if m in sys.modules])"
     done = subprocess.run([sys.executable, "-c", code], check=True, capture_output=True, text=True)
     assert done.stdout.strip() == "[]"
+
+
+def test_first_calls_of_a_training_program_load_no_numpy() -> None:
+    code = """
+import sys, mindtorch_v2 as torch
+model = torch.nn.Sequential(torch.nn.Conv2d(1, 2, 3), torch.nn.BatchNorm2d(2), torch.nn.ReLU(), torch.nn.MaxPool2d(2),
+                            torch.nn.Flatten(), torch.nn.Linear(2, 3))
+data = torch.utils.data.TensorDataset(torch.rand(4, 1, 5, 5), torch.tensor([0, 1, 2, 0]))
+for x, y in torch.utils.data.DataLoader(data, batch_size=2, shuffle=True):
+    torch.nn.functional.cross_entropy(model(x), y).backward()
+    torch.optim.Adam(model.parameters()).step()
+torch.distributions.Normal(torch.zeros(2), torch.ones(2)).sample()
+matrix = torch.eye(3) + 0.1
+torch.linalg.inv(matrix), torch.linalg.cholesky(matrix), torch.linalg.solve(matrix, matrix), torch.linalg.det(matrix)
+torch.linalg.norm(matrix), torch.fft.fft(torch.rand(8)), torch.einsum("ij,jk", matrix, matrix)
+print([m for m in ("numpy", "scipy") if m in sys.modules])
+"""
+    done = subprocess.run([sys.executable, "-c", code], check=True, capture_output=True, text=True)
+    assert done.stdout.strip() == "[]"

@@ -188,10 +188,10 @@ def _compute_dtype(dt: dtype) -> dtype:
 
 
 def _conjugate(t: TensorBase) -> TensorBase:
-    import numpy
-
     if not t._dtype.is_complex:
         return t
+    import numpy
+
     out = fresh(t._shape, t._dtype)
     numpy.conjugate(np_view(t), out=np_view(out))
     return out

@@ -10,7 +10,6 @@ from typing import Any, Final
 from .... import _native
 from ...._sizes import numel_of
 from ...._tensor_base import TensorBase, numel
-from ..numpy_view import np_view
 from .dense import deliver, dense_as, fresh, is_last, last_as, lies_last, operand, target, target_last
 
 Ints = tuple[int, ...]
@@ -91,7 +90,7 @@ def backward(outs: Any, grad: TensorBase, x: TensorBase, weight: TensorBase, v: 
         deliver(outs[1], dw)
     if mask[2]:
         db, ones = target(outs[2], dt), fresh((places,), dt)
-        np_view(ones)[...] = 1
+        _native.fill(ones._storage, int(ones._offset), ones._stride, ones._dtype.code, ones._shape, 1)
         _product(ones, g, db, (1, results, places), (places, 1), (results, 1), 0)
         deliver(outs[2], db)
     return True

@@ -69,6 +69,11 @@ def _written(out: Any) -> Any:
     return target(out, out._dtype)
 
 
+def _no_failure(info: Any) -> None:
+    """LAPACK's answer where nothing went wrong."""
+    _native.fill(info._storage, int(info._offset), info._stride, info._dtype.code, info._shape, 0)
+
+
 # -- LU -----------------------------------------------------------------------------------------------------------
 def _lu_factor(outs: Any, A: Any, pivot: bool, check_errors: bool) -> None:
     if _small(A):
@@ -76,7 +81,7 @@ def _lu_factor(outs: Any, A: Any, pivot: bool, check_errors: bool) -> None:
         if _native.lu_small(*_head(A), *_place(x), *_place(found[0]), *_place(found[1])):
             for out, written in zip(outs, found):
                 deliver(out, written)
-            np_view(outs[2])[...] = 0
+            _no_failure(outs[2])
             return
     LU, pivots, info = (np_view(o) for o in outs)
     a = np_view(A)
@@ -156,7 +161,7 @@ def _inv(outs: Any, A: Any, check_errors: bool) -> None:
         written = _written(outs[0])
         if _native.solve_small(*_head(A), *_place(dense(A)), None, 0, *_place(written), A._shape[-1], None, 0, None, 0):
             deliver(outs[0], written)
-            np_view(outs[1])[...] = 0
+            _no_failure(outs[1])
             return
     inverse, info = np_view(outs[0]), np_view(outs[1])
     a = np_view(A)
@@ -188,7 +193,7 @@ def _solve_small(outs: Any, A: Any, B: Any) -> bool:
         return False
     for out, written in zip(outs, found):
         deliver(out, written)
-    np_view(outs[3])[...] = 0
+    _no_failure(outs[3])
     return True
 
 
@@ -261,7 +266,7 @@ def _cholesky(outs: Any, self: Any, upper: bool, check_errors: bool) -> None:
         written = _written(out)
         if _native.cholesky_small(*_head(self), *_place(dense(given)), *_place(written)):
             deliver(out, written)
-            np_view(outs[1])[...] = 0
+            _no_failure(outs[1])
             return
     import numpy
 

@@ -5,9 +5,11 @@ import math
 from typing import Any
 
 from .... import _native
+from ...._dtype import bool as bool_
 from ...._dtype import float64
 from ...._ops.rules.layout import expand_strides
 from ...._ops.rules.random import LEAST_INT64, integer_range
+from ...._strides import contiguous_strides
 from ...._tensor_base import TensorBase, is_contiguous
 from ...common.runtime import copy_same_device, empty_contiguous
 from ..kernels.random import (
@@ -90,12 +92,29 @@ def _bernoulli_p(out: Any, self: Any, p: Any, generator: Any) -> None:
 
 
 def _normal_of(out: Any, mean: Any, std: Any, generator: Any) -> None:
-    if isinstance(std, TensorBase) and bool((np_view(std) < 0).any()):
+    if isinstance(std, TensorBase) and _any_negative(std):
         raise RuntimeError("normal expects all elements of std >= 0.0")
     draw(NORMAL, out, generator, 0.0, 1.0)
-    values = np_view(out)
-    values *= np_view(std) if isinstance(std, TensorBase) else std
-    values += np_view(mean) if isinstance(mean, TensorBase) else mean
+    if out._dtype.is_complex:
+        values = np_view(out)
+        values *= np_view(std) if isinstance(std, TensorBase) else std
+        values += np_view(mean) if isinstance(mean, TensorBase) else mean
+        return
+    for code, by in ((_native.MUL, std), (_native.ADD, mean)):
+        place = out._storage, int(out._offset), out._stride, out._dtype.code
+        given = (by, 0, (), 0)
+        if isinstance(by, TensorBase):
+            given = by._storage, int(by._offset), expand_strides(by, out._shape), by._dtype.code
+        _native.binary(code, *place, *given, *place, out._shape, out._dtype.code, 1)
+
+
+def _any_negative(t: TensorBase) -> bool:
+    """A NaN counts as such."""
+    shape, stride, code = t._shape, contiguous_strides(t._shape), bool_.code
+    right = _native.binary(_native.GE, t._storage, int(t._offset), t._stride, t._dtype.code, 0, 0, (), 0,
+                           None, 0, stride, code, shape, t._dtype.code, 1)
+    found = _native.reduce(_native.ALL, right, 0, stride, code, None, 0, (0,) * len(shape), code, shape, code, 1)
+    return not _native.item(found, 0, code)
 
 
 def _multinomial(out: Any, self: Any, num_samples: int, replacement: bool, generator: Any) -> None:

@@ -6,11 +6,11 @@ Invariant: containers keep their type, their own attributes and the order of the
 from __future__ import annotations
 
 import copy
+import functools
 import re
+import sys
 from collections.abc import Callable, Mapping, MutableMapping, MutableSequence, Sequence
 from typing import Any
-
-import numpy
 
 import mindtorch_v2 as torch
 
@@ -134,10 +134,8 @@ def collate_str_fn(batch: Any, *, collate_fn_map: _Functions | None = None) -> A
 
 
 # By type, in the order in which `isinstance` is asked.
-default_collate_fn_map: _Functions = {
+_BARE: _Functions = {
     torch.Tensor: collate_tensor_fn,
-    numpy.ndarray: collate_numpy_array_fn,
-    (numpy.bool_, numpy.number, numpy.object_): collate_numpy_scalar_fn,
     float: collate_float_fn,
     int: collate_int_fn,
     str: collate_str_fn,
@@ -145,6 +143,32 @@ default_collate_fn_map: _Functions = {
 }
 
 
+@functools.cache
+def _whole() -> _Functions:
+    import numpy
+
+    of_numpy: _Functions = {
+        numpy.ndarray: collate_numpy_array_fn,
+        (numpy.bool_, numpy.number, numpy.object_): collate_numpy_scalar_fn,
+    }
+    return {torch.Tensor: collate_tensor_fn, **of_numpy, **_BARE}
+
+
+def _functions() -> _Functions:
+    """Where nobody has loaded NumPy no sample is of its types, and this is no reason to load it."""
+    return _whole() if "numpy" in sys.modules else _BARE
+
+
+def __getattr__(name: str) -> Any:
+    if name != "default_collate_fn_map":
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    return _whole()  # whoever asks for the table sees all of it
+
+
+def __dir__() -> list[str]:
+    return [*globals(), "default_collate_fn_map"]
+
+
 def default_collate(batch: Any) -> Any:
     """One batch of a list of samples: tensors stacked, numbers as tensors, containers gone into."""
-    return collate(batch, collate_fn_map=default_collate_fn_map)
+    return collate(batch, collate_fn_map=_functions())
