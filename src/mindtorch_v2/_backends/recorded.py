@@ -54,14 +54,23 @@ def recorder(served: Whole) -> Callable[..., Any]:
 
     def forward(ctx: Any, *args: Any) -> Any:
         result, kept = served.fn(*args)
-        ctx.at = [i for i in served.saved if isinstance(args[i], TensorBase)]
-        # Of the others only what they look like.
-        ctx.given = [
-            None if i in ctx.at else (a._shape, a._dtype, a._device) if isinstance(a, TensorBase) else a
-            for i, a in enumerate(args)
-        ]
-        ctx.bare = [i for i, a in enumerate(args) if isinstance(a, TensorBase) and i not in ctx.at]
-        ctx.save_for_backward(*(args[i] for i in ctx.at), *kept)
+        given = list(args)
+        at: list[int] = []
+        bare: list[int] = []
+        saved: list[Any] = []
+        for i, a in enumerate(args):
+            if not isinstance(a, TensorBase):
+                continue
+            if i in served.saved:
+                at.append(i)
+                saved.append(a)
+                given[i] = None
+            else:
+                # Only what it looks like.
+                bare.append(i)
+                given[i] = (a._shape, a._dtype, a._device)
+        ctx.at, ctx.given, ctx.bare = at, given, bare
+        ctx.save_for_backward(*saved, *kept)
         return result
 
     def backward(ctx: Any, grad: Any) -> Any:

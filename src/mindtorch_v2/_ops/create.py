@@ -7,7 +7,7 @@ from .._backends.common import transfer
 from .._dispatch.op import Op, Spec
 from .._dtype import DEFAULTS
 from .._sizes import numel_of, strided_bytes
-from .rules.base import spec
+from .rules.base import KeptRule, spec
 from .rules.layout import ordered_strides
 from .rules.pointwise import broadcast
 from .rules.shape import (
@@ -129,9 +129,9 @@ def _parts_rule(a: Any, b: Any) -> Spec:
     return spec(shape, a._dtype.to_complex(), a._device, ordered_strides(shape, [a, b]))
 
 
-COMPLEX: Op = op("complex(Tensor real, Tensor imag) -> Tensor", meta=_parts_rule, out=True,
+COMPLEX: Op = op("complex(Tensor real, Tensor imag) -> Tensor", meta=KeptRule(_parts_rule), out=True,
              grad=dict(real=lambda g: g.real, imag=lambda g: g.imag))
-POLAR: Op = op("polar(Tensor abs, Tensor angle) -> Tensor", meta=_parts_rule, out=True,
+POLAR: Op = op("polar(Tensor abs, Tensor angle) -> Tensor", meta=KeptRule(_parts_rule), out=True,
            grad={("abs", "angle"): lambda g, result: _polar_grad(g, result)})
 
 

@@ -10,7 +10,7 @@ from typing import Any
 from .._dispatch import registry
 from .._dispatch.op import Op, Spec
 from .._dtype import DEFAULTS, dtype
-from .rules.base import wrap_dim, wrap_dims
+from .rules.base import KeptRule, wrap_dim, wrap_dims
 from .rules.shape import check_sizes
 from .table import composite, op
 
@@ -77,7 +77,7 @@ def _c2r_meta(self: Any, dim: Ints, normalization: int, last_dim_size: int) -> S
 
 
 # -- rows ---------------------------------------------------------------------------------------------------------
-C2C: Op = op("_fft_c2c(Tensor self, SymInt[] dim, int normalization, bool forward) -> Tensor", meta=_c2c_meta,
+C2C: Op = op("_fft_c2c(Tensor self, SymInt[] dim, int normalization, bool forward) -> Tensor", meta=KeptRule(_c2c_meta),
              method=False, node="FftC2CBackward0",
              grad=dict(self=lambda g, dim, normalization, forward: C2C.call((g, dim, normalization, not forward))))
 
@@ -91,7 +91,7 @@ def _r2c_grad(g: Any, self_shape: Ints, dim: Ints, normalization: int, onesided:
     return C2C.call((g, dim, normalization, False)).real
 
 
-R2C: Op = op("_fft_r2c(Tensor self, int[] dim, int normalization, bool onesided) -> Tensor", meta=_r2c_meta,
+R2C: Op = op("_fft_r2c(Tensor self, int[] dim, int normalization, bool onesided) -> Tensor", meta=KeptRule(_r2c_meta),
              method=False, node="FftR2CBackward0", grad=dict(self=_r2c_grad))
 
 
@@ -108,8 +108,8 @@ def _c2r_grad(g: Any, dim: Ints, normalization: int, last_dim_size: int) -> Any:
     return half * weights.view((-1,) + (1,) * (g.dim() - 1 - last))
 
 
-C2R: Op = op("_fft_c2r(Tensor self, int[] dim, int normalization, SymInt last_dim_size) -> Tensor", meta=_c2r_meta,
-             method=False, node="FftC2RBackward0", grad=dict(self=_c2r_grad))
+C2R: Op = op("_fft_c2r(Tensor self, int[] dim, int normalization, SymInt last_dim_size) -> Tensor",
+             meta=KeptRule(_c2r_meta), method=False, node="FftC2RBackward0", grad=dict(self=_c2r_grad))
 
 
 # -- what the functions share ---------------------------------------------------------------------------------------
@@ -135,18 +135,17 @@ def _promoted(self: Any, complex_: bool) -> Any:
 
 def _sized(self: Any, dims: Ints, sizes: Ints) -> Any:
     """Cut, or filled up with zeros, to these sizes."""
-    pad = [0] * (2 * self.dim())
-    wanted = False
+    pad: list[int] = []
     for d, n in zip(dims, sizes):
-        if n == -1:
-            continue
         have = self._shape[d]
+        if n == -1 or have == n:
+            continue
         if have > n:
             self = self.narrow(d, 0, n)
-        elif have < n:
+        else:
+            pad = pad or [0] * (2 * self.dim())
             pad[2 * (self.dim() - 1 - d) + 1] = n - have
-            wanted = True
-    return registry.get("constant_pad_nd").call((self, tuple(pad), 0)) if wanted else self
+    return registry.get("constant_pad_nd").call((self, tuple(pad), 0)) if pad else self
 
 
 def _one(name: str, self: Any, n: int | None, dim: int, least: int | None = None) -> tuple[int, int]:

@@ -13,7 +13,7 @@ from .._dispatch.state import differentiated
 from .._dtype import complex32, dtype, int32
 from .._strides import contiguous_strides
 from .._tensor_base import all_values, numel
-from .rules.base import like
+from .rules.base import KeptRule, like
 from .rules.pointwise import broadcast_shapes
 from .table import composite, op
 
@@ -72,7 +72,9 @@ def H(t: Any) -> Any:
 def check_info(name: str, info: Any, text: str) -> None:
     """Raise for the first matrix that LAPACK refused; `text` has {} for the number it gave."""
     info = all_values(info)
-    if info._device.type == "meta" or not numel(info) or not bool((info != 0).any()):
+    if info._device.type == "meta" or not numel(info):
+        return
+    if not (info.item() if numel(info) == 1 else bool((info != 0).any())):
         return
     values = info.reshape((-1,)).tolist()
     first = next(i for i, v in enumerate(values) if v)
@@ -136,7 +138,8 @@ def _lu_factor_grad(grads: Any, LU: Any, pivots: Any) -> Any:
 
 
 LU_FACTOR: Op = op("linalg_lu_factor_ex(Tensor A, *, bool pivot=True, bool check_errors=False) "
-                   "-> (Tensor LU, Tensor pivots, Tensor info)", meta=_lu_meta, out=True, nondiff=("pivots", "info"),
+                   "-> (Tensor LU, Tensor pivots, Tensor info)",
+                   meta=KeptRule(_lu_meta), out=True, nondiff=("pivots", "info"),
                    grad=dict(A=_lu_factor_grad), function=False, method=False)
 composite("_lu_with_info(Tensor self, bool pivot=True, bool check_errors=True) -> (Tensor LU, Tensor pivots, Tensor "
           "info)", lambda *args: LU_FACTOR.call(args), method=False)
@@ -171,7 +174,7 @@ def _unpack_grad(grads: Any, LU_data_shape: Ints) -> Any:
 
 
 UNPACK: Op = op("lu_unpack(Tensor LU_data, Tensor LU_pivots, bool unpack_data=True, bool unpack_pivots=True) "
-                "-> (Tensor P, Tensor L, Tensor U)", meta=_unpack_meta, out=True, nondiff=("P",),
+                "-> (Tensor P, Tensor L, Tensor U)", meta=KeptRule(_unpack_meta), out=True, nondiff=("P",),
                 grad=dict(LU_data=_unpack_grad), method=False)
 
 
@@ -196,7 +199,8 @@ def _det_grad(g: Any, A: Any, result: Any) -> Any:
     return (g * turn.conj()).unsqueeze(-1).unsqueeze(-1) * ((U * left_out.unsqueeze(-2)) @ Vh)
 
 
-DET: Op = op("linalg_det(Tensor A) -> Tensor", meta=_det_meta, out=True, grad=dict(A=_det_grad), function=False,
+DET: Op = op("linalg_det(Tensor A) -> Tensor",
+             meta=KeptRule(_det_meta), out=True, grad=dict(A=_det_grad), function=False,
              method=False)
 
 
@@ -213,7 +217,7 @@ def _slogdet_grad(grads: Any, A: Any, sign: Any) -> Any:
     return d.unsqueeze(-1).unsqueeze(-1) * H(INV.call((A, False))[0])
 
 
-SLOGDET: Op = op("linalg_slogdet(Tensor A) -> (Tensor sign, Tensor logabsdet)", meta=_slogdet_meta, out=True,
+SLOGDET: Op = op("linalg_slogdet(Tensor A) -> (Tensor sign, Tensor logabsdet)", meta=KeptRule(_slogdet_meta), out=True,
                  grad=dict(A=_slogdet_grad), function=False, method=False)
 
 
@@ -224,7 +228,8 @@ def _inv_meta(A: Any, check_errors: bool) -> list[Spec]:
     return [columns(A, A._shape), like(A, _batch(A), int32)]
 
 
-INV: Op = op("linalg_inv_ex(Tensor A, *, bool check_errors=False) -> (Tensor inverse, Tensor info)", meta=_inv_meta,
+INV: Op = op("linalg_inv_ex(Tensor A, *, bool check_errors=False) -> (Tensor inverse, Tensor info)",
+             meta=KeptRule(_inv_meta),
              out=True, nondiff=("info",), function=False, method=False,
              grad=dict(A=lambda g, inverse: -(H(inverse) @ (g @ H(inverse)))))
 
@@ -273,7 +278,7 @@ def _solve_grads(grads: Any, A: Any, B: Any, result: Any, left: bool, needs: tup
 
 
 SOLVE: Op = op("_linalg_solve_ex(Tensor A, Tensor B, *, bool left=True, bool check_errors=False) "
-               "-> (Tensor result, Tensor LU, Tensor pivots, Tensor info)", meta=_solve_meta,
+               "-> (Tensor result, Tensor LU, Tensor pivots, Tensor info)", meta=KeptRule(_solve_meta),
                method=False, nondiff=("LU", "pivots", "info"), node="LinalgSolveExBackward0",
                grad={("A", "B"): _solve_grads})
 
@@ -303,7 +308,8 @@ def _triangular_grads(g: Any, self: Any, result: Any, upper: bool, left: bool, u
 
 
 TRIANGULAR: Op = op("linalg_solve_triangular(Tensor self, Tensor B, *, bool upper, bool left=True, bool "
-                    "unitriangular=False) -> Tensor", meta=_triangular_meta, out=True, function=False, method=False,
+                    "unitriangular=False) -> Tensor",
+                    meta=KeptRule(_triangular_meta), out=True, function=False, method=False,
                     grad={("self", "B"): _triangular_grads})
 
 
@@ -324,7 +330,8 @@ def _cholesky_grad(g: Any, L: Any, upper: bool) -> Any:
 
 
 CHOLESKY: Op = op("linalg_cholesky_ex(Tensor self, *, bool upper=False, bool check_errors=False) "
-                  "-> (Tensor L, Tensor info)", meta=_cholesky_meta, out=True, nondiff=("info",), function=False,
+                  "-> (Tensor L, Tensor info)",
+                  meta=KeptRule(_cholesky_meta), out=True, nondiff=("info",), function=False,
                   method=False, grad=dict(self=_cholesky_grad))
 
 
@@ -364,7 +371,7 @@ def _qr_grad(grads: Any, A: Any, Q: Any, R: Any, mode: str) -> Any:
     return _cat.call(((first, Q @ over), -1))
 
 
-QR: Op = op("linalg_qr(Tensor A, str mode='reduced') -> (Tensor Q, Tensor R)", meta=_qr_meta, out=True,
+QR: Op = op("linalg_qr(Tensor A, str mode='reduced') -> (Tensor Q, Tensor R)", meta=KeptRule(_qr_meta), out=True,
             grad=dict(A=_qr_grad), function=False, method=False)
 
 
@@ -395,7 +402,7 @@ def _eigh_grad(grads: Any, eigenvalues: Any, eigenvectors: Any, compute_v: bool)
 
 
 EIGH: Op = op("_linalg_eigh(Tensor A, str UPLO='L', bool compute_v=True) -> (Tensor eigenvalues, Tensor eigenvectors)",
-              meta=_eigh_meta, method=False, node="LinalgEighBackward0", grad=dict(A=_eigh_grad))
+              meta=KeptRule(_eigh_meta), method=False, node="LinalgEighBackward0", grad=dict(A=_eigh_grad))
 
 
 def _eig_meta(self: Any) -> list[Spec]:
@@ -417,7 +424,7 @@ def _eig_grad(grads: Any, self_dtype: Any, eigenvalues: Any, eigenvectors: Any) 
     return out if self_dtype.is_complex else out.real
 
 
-EIG: Op = op("linalg_eig(Tensor self) -> (Tensor eigenvalues, Tensor eigenvectors)", meta=_eig_meta, out=True,
+EIG: Op = op("linalg_eig(Tensor self) -> (Tensor eigenvalues, Tensor eigenvectors)", meta=KeptRule(_eig_meta), out=True,
              function=False, method=False, grad=dict(self=_eig_grad))
 
 
@@ -468,7 +475,7 @@ def _svd_grad(grads: Any, A: Any, U: Any, S: Any, Vh: Any, full_matrices: bool, 
 
 
 SVD: Op = op("_linalg_svd(Tensor A, bool full_matrices=False, bool compute_uv=True, *, str? driver=None) "
-             "-> (Tensor U, Tensor S, Tensor Vh)", meta=_svd_meta, method=False,
+             "-> (Tensor U, Tensor S, Tensor Vh)", meta=KeptRule(_svd_meta), method=False,
              node="LinalgSvdBackward0", grad=dict(A=_svd_grad))
 
 
@@ -491,7 +498,7 @@ def _exp_grad(g: Any, self: Any) -> Any:
     return whole.narrow(-2, 0, n).narrow(-1, n, n)
 
 
-EXP: Op = op("linalg_matrix_exp(Tensor self) -> Tensor", meta=_exp_meta, function=False, method=False,
+EXP: Op = op("linalg_matrix_exp(Tensor self) -> Tensor", meta=KeptRule(_exp_meta), function=False, method=False,
              grad=dict(self=_exp_grad))
 
 
@@ -559,7 +566,8 @@ def _lstsq_grads(grads: Any, self: Any, b: Any, solution: Any, needs: tuple[bool
 
 
 LSTSQ: Op = op("linalg_lstsq(Tensor self, Tensor b, float? rcond=None, *, str? driver=None) -> (Tensor solution, "
-               "Tensor residuals, Tensor rank, Tensor singular_values)", meta=_lstsq_meta, out=True, function=False,
+               "Tensor residuals, Tensor rank, Tensor singular_values)",
+               meta=KeptRule(_lstsq_meta), out=True, function=False,
                method=False, nondiff=("rank", "singular_values"), grad={("self", "b"): _lstsq_grads})
 
 
@@ -569,7 +577,7 @@ def _geqrf_meta(self: Any) -> list[Spec]:
     return [columns(self, self._shape), like(self, (*_batch(self), min(self._shape[-2:])))]
 
 
-op("geqrf(Tensor self) -> (Tensor a, Tensor tau)", meta=_geqrf_meta, out=True, nondifferentiable=True)
+op("geqrf(Tensor self) -> (Tensor a, Tensor tau)", meta=KeptRule(_geqrf_meta), out=True, nondifferentiable=True)
 
 
 # -- with a Cholesky factor -------------------------------------------------------------------------------------------
@@ -603,7 +611,7 @@ def _cholesky_solve_grads(g: Any, input2: Any, result: Any, upper: bool, needs: 
 
 
 CHOLESKY_SOLVE: Op = op("cholesky_solve(Tensor self, Tensor input2, bool upper=False) -> Tensor",
-                        meta=_cholesky_solve_meta, out=True, kernel=_cholesky_solve,
+                        meta=KeptRule(_cholesky_solve_meta), out=True, kernel=_cholesky_solve,
                         grad={("self", "input2"): _cholesky_solve_grads})
 
 
@@ -619,6 +627,6 @@ def _cholesky_inverse(self: Any, upper: bool) -> Any:
     return _cholesky_solve(eye.expand(self._shape), self, upper)
 
 
-op("cholesky_inverse(Tensor self, bool upper=False) -> Tensor", meta=_cholesky_inverse_meta, out=True,
+op("cholesky_inverse(Tensor self, bool upper=False) -> Tensor", meta=KeptRule(_cholesky_inverse_meta), out=True,
    kernel=_cholesky_inverse,
    grad=dict(self=lambda g, self, result, upper: _factor_grad(result @ g @ result, self, upper)))

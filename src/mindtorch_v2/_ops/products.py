@@ -12,7 +12,7 @@ from .._dispatch.op import Op, Spec
 from .._sizes import dense_bytes
 from .._tensor_base import numel
 from .._warn import warn_once
-from .rules.base import spec, wrap_dim
+from .rules.base import KeptRule, spec, wrap_dim
 from .rules.pointwise import broadcast_shapes, promoted
 from .table import composite, op
 
@@ -93,7 +93,7 @@ def _conj(t: Any) -> Any:
     return t.conj() if t._dtype.is_complex else t
 
 
-CROSS: Op = op("linalg_cross(Tensor self, Tensor other, *, int dim=-1) -> Tensor", meta=_cross_meta, out=True,
+CROSS: Op = op("linalg_cross(Tensor self, Tensor other, *, int dim=-1) -> Tensor", meta=KeptRule(_cross_meta), out=True,
                kernel=_cross, function=False, method=False,
                grad=dict(self=lambda g, other, dim: CROSS.call((_conj(other).expand(g._shape), g, dim)),
                          other=lambda g, self, dim: CROSS.call((g, _conj(self).expand(g._shape), dim))))

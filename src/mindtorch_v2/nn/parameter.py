@@ -12,8 +12,10 @@ import mindtorch_v2 as torch
 
 from .. import _native
 from .._dispatch.keys import PYTHON
+from .._dispatch.state import modes
 from .._overrides import _disabled_torch_function_impl
 from .._tensor import Tensor
+from .._tensor_base import instance_of, set_requires_grad
 
 
 class _ParameterMeta(_native.TensorMeta):
@@ -38,6 +40,12 @@ class Parameter(Tensor, metaclass=_ParameterMeta):
         if data is None:
             data = torch.empty(0)
         if type(data) is Tensor or type(data) is Parameter:
+            if cls is Parameter and not modes() and (data._dtype.is_inexact or not requires_grad):
+                # As `_make_subclass`, of what is known to be right.
+                made: Any = instance_of(cls, data)
+                if requires_grad:
+                    set_requires_grad(made, True)
+                return cast(Parameter, made)
             return Tensor._make_subclass(cls, data, requires_grad)
         marked = cast(Any, data.detach().requires_grad_(requires_grad))
         kind: type = type(marked)

@@ -584,14 +584,22 @@ class StackRule(Rule):
         first: TensorBase = tensors[0]
         shape = first._shape
         d = wrap_dim(args[1], len(shape) + 1)
-        for i, x in enumerate(tensors):
+        dev = first._device
+        dt = first._dtype
+        alike = True
+        i: i64 = 0
+        for x in tensors:
             t: TensorBase = x
-            if t._shape != shape:
+            if t._shape is not shape and t._shape != shape:
                 raise RuntimeError(
                     f"stack expects each tensor to be equal size, but got {list(shape)} at entry 0 and "
                     f"{list(t._shape)} at entry {i}")
-        dev = check_devices(tensors)
-        dt = joined_dtype(tensors)
+            if t._dtype is not dt or t._device is not dev:
+                alike = False
+            i += 1
+        if not alike:
+            dev = check_devices(tensors)
+            dt = joined_dtype(tensors)
         sizes = list(shape)
         sizes.insert(d, len(tensors))
         out = tuple(sizes)
@@ -600,6 +608,8 @@ class StackRule(Rule):
 
 def stacked_strides(tensors: tuple[Any, ...], d: int, out: Ints) -> Ints:
     """As if the tensors were joined along dimension `d` first and that dimension then divided."""
+    if len(out) < 4:
+        return contiguous_strides(out)
     if d == len(out) - 1:
         return format_strides(out, stacked_format(tensors, d))
     form = common_format(tensors)

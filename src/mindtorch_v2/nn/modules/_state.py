@@ -63,8 +63,9 @@ def persistent_state(module: Module) -> dict[str, Tensor]:
 def collect(module: Module, destination: Any, prefix: str, keep_vars: bool, usual: Any) -> Any:
     """Save a module and all below it; `usual` is the method of a class that does not save in its own way."""
     metadata = {"version": module._version}
-    if hasattr(destination, "_metadata"):
-        destination._metadata[prefix[:-1]] = metadata
+    known = getattr(destination, "_metadata", None)
+    if known is not None:
+        known[prefix[:-1]] = metadata
     if module._state_dict_pre_hooks:
         for hook in module._state_dict_pre_hooks.values():
             hook(module, prefix, keep_vars)

@@ -77,6 +77,46 @@ def members(root: Module, kind: str, recurse: bool, usual: Any) -> Iterator[Any]
             stack.pop()
 
 
+def named_members(
+    root: Module, kind: str, prefix: str, recurse: bool, once: bool, usual: Any
+) -> Iterator[tuple[str, Any]]:
+    """The same with their paths; not `once`: also those that were there before."""
+    seen: set[Any] = set()
+    lead = f"{prefix}." if prefix else ""
+    for name, member in getattr(root, kind).items():
+        if member is not None and member not in seen:
+            if once:
+                seen.add(member)
+            yield lead + name, member
+    if not recurse:
+        return
+    memo: set[Any] = {root} if once else set()
+    stack = [(lead, iter(root._modules.items()))]
+    while stack:
+        lead, items = stack[-1]
+        for name, module in items:
+            if module is None:
+                continue
+            path = lead + name
+            own = getattr(type(module), "named_modules", None) is usual
+            if own:
+                if module in memo:
+                    continue
+                if once:
+                    memo.add(module)
+            for below, each in ((path, module),) if own else list(module.named_modules(memo, path, once)):
+                for named, member in getattr(each, kind).items():
+                    if member is not None and member not in seen:
+                        if once:
+                            seen.add(member)
+                        yield f"{below}.{named}" if below else named, member
+            if own and module._modules:
+                stack.append((f"{path}.", iter(module._modules.items())))
+                break
+        else:
+            stack.pop()
+
+
 def quicken(cls: type) -> None:
     """Let modules of a class and of those derived from it find their members, and call `forward`, natively: as far as
     the classes have Module's own methods."""

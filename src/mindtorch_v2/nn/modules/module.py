@@ -516,6 +516,8 @@ class Module:
     def named_parameters(
         self, prefix: str = "", recurse: bool = True, remove_duplicate: bool = True
     ) -> Iterator[tuple[str, Parameter]]:
+        if self._walks_as_usual():
+            return _walk.named_members(self, "_parameters", prefix, recurse, remove_duplicate, Module.named_modules)
         return self._named_members(_parameters_of, prefix, recurse, remove_duplicate)
 
     def parameters(self, recurse: bool = True) -> Iterator[Parameter]:
@@ -530,6 +532,8 @@ class Module:
     def named_buffers(
         self, prefix: str = "", recurse: bool = True, remove_duplicate: bool = True
     ) -> Iterator[tuple[str, Tensor]]:
+        if self._walks_as_usual():
+            return _walk.named_members(self, "_buffers", prefix, recurse, remove_duplicate, Module.named_modules)
         return self._named_members(_buffers_of, prefix, recurse, remove_duplicate)
 
     def buffers(self, recurse: bool = True) -> Iterator[Tensor]:

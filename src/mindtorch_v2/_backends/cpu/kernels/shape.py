@@ -72,13 +72,18 @@ class Stack(OneResult):
         sizes[dim] = 1
         shape = tuple(sizes)
         parts: list[Any] = []
+        last: tuple[int, ...] = ()
+        widened: tuple[int, ...] = (1,)
         for x in args[0]:
             t: TensorBase = x
-            steps = list(t._stride)
-            steps.insert(dim, 1)
+            if t._stride != last:
+                last = t._stride
+                steps = list(last)
+                steps.insert(dim, 1)
+                widened = tuple(steps)
             parts.append(t._storage)
             parts.append(int(t._offset))
-            parts.append(tuple(steps))
+            parts.append(widened)
             parts.append(t._dtype.code)
             parts.append(shape)
         return _join(out, offset, stride, code, s.shape, dim, parts)
