@@ -147,6 +147,34 @@ template <class A> const Engine<A>& engine(int64_t rows) {
 template const Engine<float>& engine<float>(int64_t);
 template const Engine<double>& engine<double>(int64_t);
 
+namespace {
+
+// Rows of sums to their places; c: what is added beta times, or null.
+template <class A>
+MT_INLINE void finish_tile(const A* sums, int nr, const Sink<A>& to, A* out, const A* c, int64_t rows, int64_t columns,
+                           bool first) {
+    for (int64_t r = 0; r < rows; ++r, out += to.rs, sums += nr) {
+        const A* row = c ? c + r * to.crs : nullptr;
+        if (to.cs == 1 && row && to.ccs == 0) {
+            const A add = to.beta * *row;
+#pragma GCC ivdep
+            for (int64_t q = 0; q < columns; ++q) out[q] = sums[q] + add;
+        } else if (to.cs == 1 && row && to.ccs == 1) {
+#pragma GCC ivdep
+            for (int64_t q = 0; q < columns; ++q) out[q] = sums[q] + to.beta * row[q];
+        } else if (to.cs == 1 && !row) {
+#pragma GCC ivdep
+            for (int64_t q = 0; q < columns; ++q) out[q] = first ? sums[q] : out[q] + sums[q];
+        } else if (row) {
+            for (int64_t q = 0; q < columns; ++q) out[q * to.cs] = sums[q] + to.beta * row[q * to.ccs];
+        } else {
+            for (int64_t q = 0; q < columns; ++q) out[q * to.cs] = first ? sums[q] : out[q * to.cs] + sums[q];
+        }
+    }
+}
+
+}  // namespace
+
 template <class A>
 void sink_tile(const Engine<A>& e, const A* a, const A* b, int64_t k, const Sink<A>& to, int64_t i, int64_t j,
                int64_t rows, int64_t columns, bool first, const int64_t* offset) {
@@ -160,16 +188,8 @@ void sink_tile(const Engine<A>& e, const A* a, const A* b, int64_t k, const Sink
     if (rows == e.mr && columns == e.nr && to.cs == 1 && !reads) return tile(out, to.rs, !first);
     alignas(64) A sums[MAX_TILE];
     tile(sums, e.nr, false);
-    for (int64_t r = 0; r < rows; ++r, out += to.rs) {
-        const A* row = sums + r * e.nr;
-        const A* c = to.c + (i + r) * to.crs + j * to.ccs;
-        if (reads)
-            for (int64_t q = 0; q < columns; ++q) out[q * to.cs] = row[q] + to.beta * c[q * to.ccs];
-        else if (first)
-            for (int64_t q = 0; q < columns; ++q) out[q * to.cs] = row[q];
-        else
-            for (int64_t q = 0; q < columns; ++q) out[q * to.cs] += row[q];
-    }
+    const A* c = reads ? to.c + i * to.crs + j * to.ccs : nullptr;
+    at_level(MT_BODY { finish_tile(sums, e.nr, to, out, c, rows, columns, first); });
 }
 
 template <class A>
