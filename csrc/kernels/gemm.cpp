@@ -250,17 +250,19 @@ void pack_lines(const Engine<A>& e, A* panels, int width, const Source& from, in
 typedef float Sixteen __attribute__((vector_size(64)));
 typedef float LooseSixteen __attribute__((vector_size(64), aligned(4), may_alias));
 
-template <int MR, int NV>
-MT_BF16 void tile_pairs(const float* a, const float* b, int64_t k, float* c, int64_t crs, float alpha, bool add) {
+template <int MR, int NV, bool AT>
+MT_BF16 MT_INLINE void pairs_of(const float* a, const float* b, const int64_t* offset, int64_t k, float* c, int64_t crs,
+                                float alpha, bool add) {
     Sixteen sum[MR][NV];
 #pragma GCC unroll 16
     for (int i = 0; i < MR; ++i)
 #pragma GCC unroll 2
         for (int v = 0; v < NV; ++v) sum[i][v] = Sixteen{};
-    for (int64_t p = 0; p < k; ++p, a += MR, b += 32) {
+    for (int64_t p = 0; p < k; ++p, a += MR) {
         __m512bh row[NV];
+        const float* from = AT ? b + offset[p] : b + 32 * p;
 #pragma GCC unroll 2
-        for (int v = 0; v < NV; ++v) row[v] = (__m512bh)_mm512_loadu_ps(b + 16 * v);
+        for (int v = 0; v < NV; ++v) row[v] = (__m512bh)_mm512_loadu_ps(from + 16 * v);
 #pragma GCC unroll 16
         for (int i = 0; i < MR; ++i) {
             const __m512bh x = (__m512bh)_mm512_set1_ps(a[i]);
@@ -277,21 +279,29 @@ MT_BF16 void tile_pairs(const float* a, const float* b, int64_t k, float* c, int
             *to = add ? Sixteen(*to) + value : value;
         }
 }
-template <int MR> constexpr Engine<float> ENGINE_pairs = {MR,      32,     tile_pairs<MR, 2>, tile_pairs<MR, 1>,
-                                                          nullptr, nullptr};
+template <int MR, int NV>
+MT_BF16 void tile_pairs(const float* a, const float* b, int64_t k, float* c, int64_t crs, float alpha, bool add) {
+    pairs_of<MR, NV, false>(a, b, nullptr, k, c, crs, alpha, add);
+}
+template <int MR> MT_BF16 void tile_pairs_at(const float* a, const float* b, const int64_t* offset, int64_t k, float* c,
+                                             int64_t crs, float alpha, bool add) {
+    pairs_of<MR, 2, true>(a, b, offset, k, c, crs, alpha, add);
+}
+template <int MR> constexpr Engine<float> ENGINE_pairs = {
+    MR, 32, tile_pairs<MR, 2>, tile_pairs<MR, 1>, tile_pairs_at<MR>, pack_avx512<float>};
 constexpr const Engine<float>* PAIR_ENGINES[] = {&ENGINE_pairs<14>, &ENGINE_pairs<13>, &ENGINE_pairs<12>,
                                                  &ENGINE_pairs<10>, &ENGINE_pairs<8>,  &ENGINE_pairs<4>};
 
 template <class A> bool in_pairs(const Source& a, const Source& b) {
     return std::is_same<A, float>::value && cpu_has_bf16 && a.code == BF16 && b.code == BF16;
 }
-template <class A> const Engine<A>& pair_engine(int64_t rows) {
+template <class A> const Engine<A>& engine_of_pairs(int64_t rows) {
     if constexpr (std::is_same<A, float>::value) return best_of(PAIR_ENGINES, rows);
     else return engine<A>(rows);
 }
 #else
 template <class A> bool in_pairs(const Source&, const Source&) { return false; }
-template <class A> const Engine<A>& pair_engine(int64_t rows) { return engine<A>(rows); }
+template <class A> const Engine<A>& engine_of_pairs(int64_t rows) { return engine<A>(rows); }
 #endif
 
 // panel[q * width + line]: the elements p + 2 q and p + 2 q + 1 of a line, zeros behind the last of `all` and behind the
@@ -347,10 +357,12 @@ template <class A> struct Maker {
 
 private:
     Maker(const Source&, const Source&, int64_t m, bool in_pairs)
-        : e(in_pairs ? pair_engine<A>(m) : engine<A>(m)), pairs(in_pairs) {}
+        : e(in_pairs ? engine_of_pairs<A>(m) : engine<A>(m)), pairs(in_pairs) {}
 };
 
 }  // namespace
+
+const Engine<float>* pair_engine(int64_t rows) { return cpu_has_bf16 ? &engine_of_pairs<float>(rows) : nullptr; }
 
 template <class A>
 void gemm_block(const Source& a, const Source& b, int64_t m, int64_t n, int64_t k, const Sink<A>& to) {

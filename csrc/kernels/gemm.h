@@ -30,6 +30,8 @@ template <class A> struct Engine {
 };
 // For products of so many rows: the height of its tiles leaves few rows of the last one unused.
 template <class A> const Engine<A>& engine(int64_t rows);
+// The same for panels of pairs of bfloat16 along k, each as wide as a float; null where the CPU has no such products.
+const Engine<float>* pair_engine(int64_t rows);
 
 // Where sums go: out = alpha * sums + beta * c for the first block of k, then added. c and out may be the same memory.
 template <class A> struct Sink {

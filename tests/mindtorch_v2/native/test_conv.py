@@ -47,6 +47,17 @@ NAMED: list[Case] = [
     (2, 1, 25, 27, (3, 70), (3, 3), (1, 1), (0, 2), (1, 1), False),
     (2, 1, 26, 24, (10, 11), (3, 3), (1, 1), (1, 1), (1, 1), True),
     (9, 1, 264, 270, (8, 8), (3, 3), (1, 1), (1, 1), (1, 1), False),
+    # Each channel by itself: planes narrower than a vector, several bands of rows, rows that share what they read.
+    (2, 9, 1, 1, (7, 7), (3, 3), (1, 1), (1, 1), (1, 1), False),
+    (2, 5, 1, 1, (7, 7), (7, 7), (1, 1), (3, 3), (1, 1), False),
+    (1, 4, 1, 1, (14, 13), (5, 5), (2, 2), (2, 2), (1, 1), False),
+    (1, 2, 1, 1, (3, 40), (7, 7), (2, 2), (3, 3), (1, 1), False),
+    (1, 1, 1, 1, (90, 1200), (5, 3), (1, 1), (2, 1), (1, 1), False),
+    (1, 3, 2, 1, (4, 6, 18), (3, 3, 3), (1, 1, 1), (1, 1, 1), (1, 1, 1), False),
+    # Few rows, read where they lie; weights that are few for many places.
+    (2, 8, 4, 4, (14, 14), (3, 3), (1, 1), (1, 1), (1, 1), False),
+    (1, 4, 8, 8, (15, 12), (3, 3), (2, 2), (1, 1), (1, 1), False),
+    (1, 1, 5, 6, (60, 70), (3, 3), (1, 1), (1, 1), (1, 1), False),
 ]
 
 
@@ -102,6 +113,29 @@ def test_named(case: Case) -> None:
 def test_drawn() -> None:
     for case in drawn(60):
         compare(case, torch.float32, 1e-5)
+
+
+@pytest.mark.parametrize("dtype", [torch.bfloat16, torch.float16])
+def test_two_byte_floats(dtype: Any) -> None:
+    """Operands are rounded once, sums are float32's, and results are rounded once."""
+    step = 2.0**-8 if dtype is torch.bfloat16 else 2.0**-11
+
+    def rounded(case: Case, of: Any) -> list[Any]:
+        # The same numbers in both dtypes: those of the narrow one.
+        images, groups, channels, results, sizes, kernel, stride, padding, dilation, transposed = case
+        rng = np.random.default_rng(3)
+        inner, outer = channels * groups, results * groups
+        shape = (inner, results, *kernel) if transposed else (outer, channels, *kernel)
+        given = [rng.standard_normal((images, inner, *sizes)), rng.standard_normal(shape), rng.standard_normal(outer)]
+        x, w, b = (torch.from_numpy(a).to(dtype).to(of).requires_grad_() for a in given)
+        y = torch.convolution(x, w, b, stride, padding, dilation, transposed, (0,) * len(sizes), groups)
+        grad = torch.from_numpy(np.random.default_rng(4).standard_normal(tuple(y.shape))).to(dtype).to(of)
+        return [t.detach().double().numpy() for t in (y, *torch.autograd.grad(y, (x, w, b), grad))]
+
+    for case in NAMED:
+        for got, want in zip(rounded(case, dtype), rounded(case, torch.float64)):
+            scale = np.abs(want).max(initial=1.0)
+            np.testing.assert_allclose(got / scale, want / scale, rtol=step, atol=step, err_msg=str(case))
 
 
 def test_what_is_not_finite_stays_where_it_belongs() -> None:

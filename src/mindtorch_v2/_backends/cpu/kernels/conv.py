@@ -8,12 +8,12 @@ from __future__ import annotations
 from typing import Any, Final, final
 
 from .... import _native
-from ...._dtype import complex128, dtype
+from ...._dtype import complex128, dtype, float32
 from ...._sizes import numel_of
 from ...._tensor_base import TensorBase
 from ..numpy_view import np_view
 from . import conv_last
-from .dense import deliver, dense_as, fresh, is_last, operand, target, triple, wide_dtype
+from .dense import deliver, dense, dense_as, fresh, is_last, operand, target, triple, wide_dtype
 
 Ints = tuple[int, ...]
 _COLUMNS: Final = 1 << 25
@@ -25,6 +25,8 @@ _im2col: Final[Any] = _native.im2col
 _col2im: Final[Any] = _native.col2im
 _plane_sums: Final[Any] = _native.plane_sums
 _NONE: Final[tuple[Any, int, int]] = (None, 0, 0)
+_HALVES: Final = ("bfloat16", "float16")
+_FLOATS: Final = ("float32", "float64", *_HALVES)
 
 
 @final
@@ -104,7 +106,7 @@ def _direct(kernel: Any, a: TensorBase, b: TensorBase, bias: Any, out: TensorBas
             v: Window) -> bool:
     """Whether the native kernel computed it: floats, in proportions that it takes. One that only multiplies planes
     is left to a product of matrices, which reads them where they are."""
-    if a._dtype.name not in ("float32", "float64") or (v.pointwise and bias is None and v.groups == 1):
+    if a._dtype.name not in _FLOATS or (v.pointwise and bias is None and v.groups == 1 and a._dtype is b._dtype):
         return False
     given = _NONE if bias is None else operand(bias)
     return bool(kernel(
@@ -197,6 +199,29 @@ def _conjugate(t: TensorBase) -> TensorBase:
     return out
 
 
+def _halves_forward(out: TensorBase, input: TensorBase, w: TensorBase, b: Any, stride: Ints, padding: Ints,
+                    dilation: Ints, transposed: bool, groups: int) -> bool:
+    """Whether planes of two-byte floats were computed as they lie, without a wide copy of all of them."""
+    if 0 in input._shape or 0 in w._shape or 0 in out._shape:
+        return False
+    x, y = dense(input), target(out, input._dtype)
+    small, large = (x, y) if transposed else (y, x)
+    v = window(large._shape[2:], small._shape[2:], w._shape[2:], stride, padding, dilation, groups)
+    if not _direct(_conv_input if transposed else _conv, x, w, b, y, w, v):
+        return False
+    deliver(out, y)
+    return True
+
+
+def _halves_gradient(kernel: Any, a: TensorBase, b: TensorBase, out: TensorBase, weight: TensorBase, v: Window) -> bool:
+    """The same of a gradient; that of the weights is made in float32."""
+    y = target(out, float32 if kernel is _conv_weight else out._dtype)
+    if not _direct(kernel, a, b, None, y, weight, v):
+        return False
+    deliver(out, y)
+    return True
+
+
 def convolution(out: Any, input: Any, weight: Any, bias: Any, stride: Ints, padding: Ints, dilation: Ints,
                  transposed: bool, output_padding: Ints, groups: int) -> None:
     dt = _compute_dtype(input._dtype)
@@ -204,8 +229,10 @@ def convolution(out: Any, input: Any, weight: Any, bias: Any, stride: Ints, padd
             out, input, weight, bias, window(input._shape[2:], out._shape[2:], weight._shape[2:], stride, padding,
                                              dilation, groups)):
         return
-    x, w, y = dense_as(input, dt), dense_as(weight, dt), target(out, dt)
-    b = None if bias is None else dense_as(bias, dt)
+    w, b = dense_as(weight, dt), None if bias is None else dense_as(bias, dt)
+    if input._dtype is not dt and _halves_forward(out, input, w, b, stride, padding, dilation, transposed, groups):
+        return
+    x, y = dense_as(input, dt), target(out, dt)
     if 0 not in y._shape:
         small, large = (x, y) if transposed else (y, x)
         v = window(large._shape[2:], small._shape[2:], w._shape[2:], stride, padding, dilation, groups)
@@ -227,10 +254,19 @@ def convolution_backward(outs: Any, grad_output: Any, input: Any, weight: Any, b
             outs, grad_output, input, weight, window(input._shape[2:], grad_output._shape[2:], weight._shape[2:],
                                                      stride, padding, dilation, groups), output_mask):
         return
-    g, x, w = dense_as(grad_output, dt), dense_as(input, dt), dense_as(weight, dt)
-    small, large = (x, g) if transposed else (g, x)
+    w = dense_as(weight, dt)
+    small, large = (input, grad_output) if transposed else (grad_output, input)
     v = window(large._shape[2:], small._shape[2:], w._shape[2:], stride, padding, dilation, groups)
-    nothing = 0 in g._shape or 0 in x._shape or 0 in w._shape
+    nothing = 0 in grad_output._shape or 0 in input._shape or 0 in w._shape
+    if input._dtype is not dt and not nothing:
+        gh, xh = dense(grad_output), dense(input)
+        a, b = (xh, gh) if transposed else (gh, xh)
+        output_mask = (
+            output_mask[0] and not _halves_gradient(_conv if transposed else _conv_input, gh, w, outs[0], w, v),
+            output_mask[1] and not _halves_gradient(_conv_weight, a, b, outs[1], outs[1], v), output_mask[2])
+        if not output_mask[0] and not output_mask[1] and not output_mask[2]:
+            return
+    g, x = dense_as(grad_output, dt), dense_as(input, dt)
     if output_mask[0]:
         y = target(outs[0], dt)
         if nothing:

@@ -1,0 +1,212 @@
+// What the ways of convolving share: copies of planes, and forms of sums over them. See conv.cpp.
+// Invariant: a copy has zeros around what it copies, and is long enough for every place that a window reaches and for
+// whole vectors behind the last; so no loop asks whether it is inside.
+#pragma once
+#include "cpu.h"
+#include "gemm.h"
+#include "vectors.h"
+#include "windows.h"
+
+#include <algorithm>
+#include <vector>
+
+#pragma GCC visibility push(hidden)
+namespace mt {
+
+// Places of a result, or a part of them: images, then planes of three dimensions.
+struct Grid {
+    int64_t n, z, y, x;
+    int64_t size() const { return n * z * y * x; }
+};
+// What lies between neighbours of a grid in memory.
+struct Pitch {
+    int64_t n, z, y, x;
+    int64_t at(int64_t n_, int64_t z_, int64_t y_, int64_t x_) const { return n_ * n + z_ * z + y_ * y + x_ * x; }
+};
+
+// How planes are copied: the copy's element (z, y, x) is the plane's (z - low.z, ...), or zero. Rows and columns are
+// sorted by their remainders, so that places of a strided window lie side by side: each pair of remainders has `lines`
+// lines of `columns`.
+struct Padded {
+    Triple in, low, size;
+    int64_t split_h, lines, split, columns;
+    int64_t part() const { return lines * columns; }
+    int64_t slice() const { return split_h * split * part(); }
+    int64_t plane() const { return size.d * slice(); }
+    int64_t at(int64_t z, int64_t y, int64_t x) const {
+        return z * slice() + (y % split_h * split + x % split) * part() + y / split_h * columns + x / split;
+    }
+};
+
+constexpr int64_t SLACK = 64;      // elements behind a copy: vectors read past the last place
+constexpr int64_t FEW_ROWS = 3;    // rows of a group up to which each is summed by itself ...
+constexpr int64_t FEW_TAPS = 128;  // ... where k is no more than this: it is read anew for every few places
+
+// Planes in memory that copies are made of. Two-byte floats are widened, or two planes of a group are copied as one,
+// whose elements are pairs: what the CPU's own products of bfloat16 take.
+struct Planes {
+    const char* data;
+    int code;
+    int64_t groups, channels;  // channels: of a group
+    bool pairs;
+    int64_t copied() const { return pairs ? ceil_div(channels, 2) : channels; }
+    const char* at(int64_t image, int64_t group, int64_t channel, int64_t size) const {
+        return data + ((image * groups + group) * channels + channel) * size * ITEMSIZE[code];
+    }
+};
+
+// The places of one plane that lie inside, in rows [first, last) of the copy; all others are left as they are.
+// second: the plane that fills the upper halves of pairs, or null.
+template <class T, class E>
+MT_INLINE void copy_inside(const T* from, const T* second, E* to, const Padded& v, int64_t first, int64_t last) {
+    constexpr bool PAIRS = std::is_same<T, uint16_t>::value && sizeof(E) == 4;
+    const T* other = second ? second : from;
+    const uint32_t mask = second ? ~0u : 0u;
+    for (int64_t z = std::max<int64_t>(0, v.low.d); z < std::min(v.size.d, v.low.d + v.in.d); ++z)
+        for (int64_t y = std::max(first, v.low.h); y < std::min(std::min(v.size.h, last), v.low.h + v.in.h); ++y) {
+            const int64_t row = ((z - v.low.d) * v.in.h + y - v.low.h) * v.in.w;
+            const T *a = from + row, *b = other + row;
+            auto value = [&](int64_t i) __attribute__((always_inline)) -> E {
+                if constexpr (PAIRS) return uint32_t(a[i]) | ((uint32_t(b[i]) << 16) & mask);
+                else if constexpr (std::is_same<T, E>::value) return a[i];
+                else return convert<E>(a[i]);
+            };
+            E* line = to + v.at(z, y, 0);
+            // Column c of remainder s is the row's element c * split + s - low.
+            auto begin_of = [&](int64_t s) {
+                return std::min(v.columns, s >= v.low.w ? 0 : ceil_div(v.low.w - s, v.split));
+            };
+            auto end_of = [&](int64_t s) {
+                const int64_t end = v.in.w + v.low.w > s ? ceil_div(v.in.w + v.low.w - s, v.split) : 0;
+                return std::max(begin_of(s), std::min(end, v.columns));
+            };
+            if (v.split == 1) {
+                const int64_t c = begin_of(0), n = end_of(0) - c, e = c - v.low.w;
+                if constexpr (std::is_same<T, E>::value)
+                    copy_bytes(reinterpret_cast<char*>(line + c), reinterpret_cast<const char*>(a + e),
+                               n * (int64_t)sizeof(E));
+                else
+#pragma GCC ivdep
+                    for (int64_t i = 0; i < n; ++i) line[c + i] = value(e + i);
+            } else if (v.split == 2) {
+                // Elements of even and of odd places of the row: they belong to one remainder each.
+                const int64_t s = v.low.w % 2, c0 = begin_of(s), c1 = begin_of(1 - s);
+                E *even = line + s * v.part() + c0, *odd = line + (1 - s) * v.part() + c1;
+                const int64_t n0 = end_of(s) - c0, n1 = end_of(1 - s) - c1, n = std::min(n0, n1);
+#pragma GCC ivdep
+                for (int64_t i = 0; i < n; ++i) {
+                    even[i] = value(2 * i);
+                    odd[i] = value(2 * i + 1);
+                }
+                for (int64_t i = n; i < n0; ++i) even[i] = value(2 * i);
+                for (int64_t i = n; i < n1; ++i) odd[i] = value(2 * i + 1);
+            } else {
+                for (int64_t s = 0; s < v.split; ++s)
+                    for (int64_t c = begin_of(s), end = end_of(s); c < end; ++c)
+                        line[s * v.part() + c] = value(c * v.split + s - v.low.w);
+            }
+        }
+}
+
+// Plane `plane` of a group's copy. E: what a copy is made of.
+template <class E>
+MT_INLINE void copy_plane(const Planes& from, int64_t image, int64_t group, int64_t plane, E* to, const Padded& v,
+                          int64_t first, int64_t last) {
+    const int64_t size = v.in.size();
+    auto of = [&](auto t, int64_t channel) {
+        return reinterpret_cast<const decltype(t)*>(from.at(image, group, channel, size));
+    };
+    if constexpr (std::is_same<E, uint16_t>::value) {
+        copy_inside<uint16_t, E>(of(E(), plane), nullptr, to, v, first, last);
+    } else if (from.pairs) {
+        const bool two = 2 * plane + 1 < from.channels;
+        copy_inside<uint16_t, uint32_t>(of(uint16_t(), 2 * plane), two ? of(uint16_t(), 2 * plane + 1) : nullptr,
+                                        reinterpret_cast<uint32_t*>(to), v, first, last);
+    } else if (from.code == BF16) {
+        copy_inside<BFloat16, E>(of(BFloat16(), plane), nullptr, to, v, first, last);
+    } else if (from.code == F16) {
+        copy_inside<Half, E>(of(Half(), plane), nullptr, to, v, first, last);
+    } else {
+        copy_inside<E, E>(of(E(), plane), nullptr, to, v, first, last);
+    }
+}
+
+// Sums to where they belong, `step` elements apart, in the dtype of the result.
+template <class A> MT_INLINE void put_line(char* to, int code, int64_t step, const A* sums, int64_t n) {
+    if (code == BF16) {
+        BFloat16* line = reinterpret_cast<BFloat16*>(to);
+        if (step == 1)
+#pragma GCC ivdep
+            for (int64_t i = 0; i < n; ++i) line[i] = convert<BFloat16>(sums[i]);
+        else
+            for (int64_t i = 0; i < n; ++i) line[i * step] = convert<BFloat16>(sums[i]);
+    } else if (code == F16) {
+        Half* line = reinterpret_cast<Half*>(to);
+        for (int64_t i = 0; i < n; ++i) line[i * step] = convert<Half>(sums[i]);
+    } else if (step == 1) {
+        copy_bytes(to, reinterpret_cast<const char*>(sums), n * (int64_t)sizeof(A));
+    } else {
+        A* line = reinterpret_cast<A*>(to);
+        for (int64_t i = 0; i < n; ++i) line[i * step] = sums[i];
+    }
+}
+
+// Taps of a form that stand one below the other, for places whose windows share rows: block b (channel and depth), row
+// i, column e of a window are at base[b] + row[i] + column[e].
+struct Shared {
+    std::vector<int64_t> base, row, column;
+    int64_t high = 0, step = 1;  // rows of taps, and rows from one place to the next; 0: not shared
+    bool flipped = false;        // the last row of taps first
+};
+
+// One form of sums, for all groups: over k of weight[row][k] * copy[offset[k] + place].
+template <class A> struct Form {
+    Grid grid;
+    Pitch from, to;               // of the copy and of the result
+    std::vector<int64_t> offset;  // of each k in a group's copy
+    int64_t groups, rows;         // rows: results of a group
+    int64_t group_from, row_to;   // group's planes in the copy; row's plane in the result
+    const A* copy;
+    char* out;
+    int code;       // of the result
+    const A* bias;  // of all rows, or null
+    bool gradient, pairs;
+    Shared shared;
+    int64_t reach;  // rows of the copy that the windows of one place reach
+    int64_t k() const { return (int64_t)offset.size(); }
+    // k of a packed block. Short sums of gradients in shorter ones: PyTorch adds them tap by tap, which rounds better.
+    int64_t depth() const {
+        const int64_t most = pairs || !gradient ? KC : k() <= 128 ? 32 : k() <= KC ? 64 : KC;
+        return k() <= most ? k() : ceil_div(ceil_div(k(), ceil_div(k(), most)), 8) * 8;
+    }
+    char* at(int64_t element) const { return out + element * ITEMSIZE[code]; }
+};
+inline bool by_rows(int64_t rows, int64_t k) { return rows <= FEW_ROWS && k <= FEW_TAPS; }
+
+// The weights of a form, by group, row and k; of pairs, `second` is the place of the other one, or -1.
+template <class A> struct Weights {
+    const A* data;
+    int64_t group, row;
+    std::vector<int64_t> place, second;
+    A at(int64_t g, int64_t r, size_t k) const { return data[g * group + r * row + place[k]]; }
+};
+
+// A stretch of places side by side: `start` counts from the beginning of a panel or block.
+struct Run {
+    int64_t start, length, from, to;
+};
+
+// Each row by itself: all forms of a group over one copy of its planes.
+template <class A>
+void sum_rows(const std::vector<Form<A>>& forms, const std::vector<Weights<A>>& weights, const Planes& from,
+              int64_t images, const Padded& p);
+template <class A>
+void weight_rows(const Form<A>& f, const Planes& grad, const Planes& from, int64_t images, const Padded& p, A* out);
+
+// As products of packed panels.
+template <class A> void sum_panels(const Form<A>& f, const Weights<A>& w);
+// E: float or double, or uint16_t for pairs of bfloat16 (then A is float); copy: of E.
+template <class A, class E> void weight_panels(const Form<A>& f, const E* copy, const Planes& grad, A* out);
+
+}  // namespace mt
+#pragma GCC visibility pop
