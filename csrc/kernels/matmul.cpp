@@ -14,7 +14,7 @@
 //       out = beta * c + alpha * a @ b; c may be broadcast (stride 0)
 //   bgemm(a, aoff, astrides, b, boff, bstrides, out|None, ooff, ostrides, code, batch, m, n, k, alpha, beta)
 //       strides: (batch, row, column)
-//   dot(a, aoff, astride, b, boff, bstride, n, code, out|None, ooff) -> out         strides: ints; out: one element
+#include "arithmetic.h"
 #include "cpu.h"
 #include "gemm.h"
 #include "lanes.h"
@@ -201,26 +201,26 @@ template <class A> MT_CLONES void multiply_dots(const Product<A>& p) {
         for (int64_t i = 0; i < p.m; i += 3) dot_rows<A, 1>(p, j, i, std::min<int64_t>(3, p.m - i), tile);
 }
 
-// One row times a b with dense rows: whole stretches of b's rows are scaled and added, four rows at a time.
+// Rows times a b with dense rows: whole stretches of b's rows are scaled and added, four rows at a time.
 template <class A> MT_CLONES void multiply_axpy(const Product<A>& p) {
     constexpr int64_t WIDTH = 512;
     A sum[WIDTH];
-    for (int64_t j0 = 0; j0 < p.n; j0 += WIDTH) {
-        const int64_t w = std::min(WIDTH, p.n - j0);
+    for (int64_t t = 0, strips = ceil_div(p.n, WIDTH); t < p.m * strips; ++t) {
+        const int64_t i = t / strips, j0 = t % strips * WIDTH, w = std::min(WIDTH, p.n - j0);
         for (int64_t j = 0; j < w; ++j) sum[j] = 0;
         int64_t r = 0;
         for (; r + 4 <= p.k; r += 4) {
-            const A x0 = p.a.at(0, r), x1 = p.a.at(0, r + 1), x2 = p.a.at(0, r + 2), x3 = p.a.at(0, r + 3);
+            const A x0 = p.a.at(i, r), x1 = p.a.at(i, r + 1), x2 = p.a.at(i, r + 2), x3 = p.a.at(i, r + 3);
             const A* b0 = &p.b.at(r, j0);
             const A *b1 = b0 + p.b.rs, *b2 = b1 + p.b.rs, *b3 = b2 + p.b.rs;
             for (int64_t j = 0; j < w; ++j) sum[j] += (x0 * b0[j] + x1 * b1[j]) + (x2 * b2[j] + x3 * b3[j]);
         }
         for (; r < p.k; ++r) {
-            const A x = p.a.at(0, r);
+            const A x = p.a.at(i, r);
             const A* b = &p.b.at(r, j0);
             for (int64_t j = 0; j < w; ++j) sum[j] += x * b[j];
         }
-        store(p, 0, j0, 1, w, sum, w);
+        store(p, i, j0, 1, w, sum, w);
     }
 }
 
@@ -249,6 +249,9 @@ struct Plan {
     bool turned;  // as the transposed product
 };
 template <class A> Plan plan_of(const Product<A>& p) {
+    // Almost no sums: what counts is how results are written.
+    constexpr int64_t SHORT = 2;
+    if (p.k <= SHORT && p.m > 1 && p.n >= 64 && p.b.cs == 1 && p.out.cs == 1) return {Way::AXPY, false};
     // Results are written along their dense dimension.
     if (is_large(p)) return {Way::PACKED, p.out.cs != 1 && p.out.rs == 1};
     const bool short_k = p.a.cs == 1 && p.b.rs == 1 && (p.m == 1 || p.n == 1);
@@ -282,19 +285,6 @@ template <class A> void multiply_float(const Product<A>& given, const Plan& plan
 }
 
 // ---------------------------------------------------------------- complex numbers and integers
-
-template <class A> MT_INLINE A plus(A a, A b) {
-    if constexpr (IsComplex<A>::value) return A{a.re + b.re, a.im + b.im};
-    else return a + b;
-}
-template <class A> MT_INLINE A times(A a, A b) {
-    if constexpr (IsComplex<A>::value) return A{a.re * b.re - a.im * b.im, a.re * b.im + a.im * b.re};
-    else return a * b;
-}
-template <class A> MT_INLINE bool is_zero(A a) {
-    if constexpr (IsComplex<A>::value) return a.re == 0 && a.im == 0;
-    else return a == 0;
-}
 
 template <class A> MT_INLINE void finish_row(const Product<A>& p, int64_t i, int64_t j0, int64_t w, A* sum) {
     if constexpr (IsComplex<A>::value)
@@ -413,53 +403,82 @@ template <class A> void multiply_all(const Product<A>& p, const Call& call) {
     });
 }
 
-// Sums of real and of imaginary parts: dense planes, the imaginary one of each matrix behind the real one.
-template <class R> void multiply_parts(const Call& call, R* out) {
-    auto part = [&](const Operand& op, int64_t i, int im) {
-        const R* from = reinterpret_cast<const R*>(op.as<Complex<R>>() + i * op.stride[0]) + im;
-        return Matrix<const R>{from, op.stride[1] * 2, op.stride[2] * 2};
-    };
-    for (int64_t i = 0; i < call.batch; ++i)
-        for (int im = 0; im < 2; ++im) {
-            R* to = out + (2 * i + im) * call.m * call.n;
-            // re re - im im, and re im + im re
-            for (int second = 0; second < 2; ++second) {
-                const bool turned = (second && call.conjugated & 1) != ((second ^ im) && call.conjugated & 2);
-                multiply_large(Product<R>{part(call.a, i, second),
-                                          part(call.b, i, second ^ im),
-                                          {to, call.n, 1},
-                                          {to, call.n, 1},
-                                          call.m,
-                                          call.n,
-                                          call.k,
-                                          (second && !im) != turned ? R(-1) : R(1),
-                                          R(second)});
+// The real and the imaginary parts of a matrix, each without gaps.
+template <class R> struct Parts {
+    Matrix<const R> part[2];
+    Parts(const Operand& op, int64_t i, int64_t rows, int64_t columns, R* room) {
+        const Complex<R>* from = op.as<Complex<R>>() + i * op.stride[0];
+        const bool turned = op.stride[2] != 1 && op.stride[1] == 1;  // dense columns stay columns
+        const int64_t outer = turned ? columns : rows, inner = turned ? rows : columns;
+        const int64_t far = op.stride[turned ? 2 : 1], near = op.stride[turned ? 1 : 2];
+        R *re = room, *im = room + rows * columns;
+        at_level(MT_BODY {
+            for (int64_t o = 0; o < outer; ++o) {
+                const Complex<R>* line = from + o * far;
+                R *MT_RESTRICT a = re + o * inner, *MT_RESTRICT b = im + o * inner;
+                if (near == 1)
+                    for (int64_t q = 0; q < inner; ++q) a[q] = line[q].re, b[q] = line[q].im;
+                else
+                    for (int64_t q = 0; q < inner; ++q) a[q] = line[q * near].re, b[q] = line[q * near].im;
             }
+        });
+        for (int k = 0; k < 2; ++k) part[k] = {k ? im : re, turned ? 1 : inner, turned ? inner : 1};
+    }
+};
+
+// Sums of real and of imaginary parts of one product: dense planes, the imaginary one behind the real one.
+template <class R> void multiply_parts(const Call& call, const Parts<R>& a, const Parts<R>& b, R* out) {
+    for (int im = 0; im < 2; ++im) {
+        R* to = out + im * call.m * call.n;
+        // re re - im im, and re im + im re
+        for (int second = 0; second < 2; ++second) {
+            const bool turned = (second && call.conjugated & 1) != ((second ^ im) && call.conjugated & 2);
+            const Product<R> p{a.part[second],  b.part[second ^ im],
+                               {to, call.n, 1}, {to, call.n, 1},
+                               call.m,          call.n,
+                               call.k,          (second && !im) != turned ? R(-1) : R(1),
+                               R(second)};
+            multiply_float(p, plan_of(p));
         }
+    }
 }
 template <class R> void multiply_complex(const Call& call, int code) {
     using A = Complex<R>;
+    constexpr int64_t WORK = 1 << 16;
     const A alpha = number_as<A>(call.alpha, code), beta = number_as<A>(call.beta, code);
     const GilRelease unlocked(GIL_THRESHOLD + 1);
-    const int64_t each = checked_mul(call.m, call.n);
-    const Scratch sums(checked_numel({call.batch, 2, each}), sizeof(R));
-    multiply_parts<R>(call, sums.as<R>());
+    const int64_t one = checked_mul(call.m, call.k), two = checked_mul(call.k, call.n),
+                  each = checked_mul(call.m, call.n);
+    const int64_t room = checked_mul(2, checked_add(checked_add(one, two), each));
     const bool plain = alpha.re == 1 && alpha.im == 0 && is_zero(beta);
-    for (int64_t i = 0; i < call.batch; ++i) {
-        const R* re = sums.as<R>() + 2 * i * each;
-        const R* im = re + each;
-        for (int64_t r = 0; r < call.m; ++r, re += call.n, im += call.n) {
-            auto row = [&](const Operand& op) { return op.as<A>() + i * op.stride[0] + r * op.stride[1]; };
-            A* to = row(call.out);
-            const A* old = row(*call.c);
-            for (int64_t j = 0; j < call.n; ++j) {
-                A v{re[j], im[j]};
-                if (!plain) v = times(alpha, v);
-                if (!is_zero(beta)) v = plus(v, times(beta, old[j * call.c->stride[2]]));
-                to[j * call.out.stride[2]] = v;
-            }
+    const int64_t work = std::max<int64_t>(1, saturated_mul(each, call.k));
+    parallel_for(call.batch, std::max<int64_t>(1, WORK / work), [&](int64_t begin, int64_t end) {
+        const Scratch memory(room, sizeof(R));
+        R* sums = memory.as<R>() + 2 * (one + two);
+        for (int64_t i = begin; i < end; ++i) {
+            const Parts<R> a(call.a, i, call.m, call.k, memory.as<R>());
+            const Parts<R> b(call.b, i, call.k, call.n, memory.as<R>() + 2 * one);
+            multiply_parts<R>(call, a, b, sums);
+            at_level(MT_BODY {
+                for (int64_t r = 0; r < call.m; ++r) {
+                    auto row = [&](const Operand& op) { return op.as<A>() + i * op.stride[0] + r * op.stride[1]; };
+                    const R *re = sums + r * call.n, *im = re + each;
+                    A* to = row(call.out);
+                    const A* old = row(*call.c);
+                    if (plain && call.out.stride[2] == 1) {
+                        for (int64_t j = 0; j < call.n; ++j) to[j] = A{re[j], im[j]};
+                        continue;
+                    }
+                    for (int64_t j = 0; j < call.n; ++j) {
+                        A v{re[j], im[j]};
+                        if (!plain) v = times(alpha, v);
+                        if (!is_zero(beta)) v = plus(v, times(beta, old[j * call.c->stride[2]]));
+                        to[j * call.out.stride[2]] = v;
+                    }
+                }
+            });
         }
-    }
+    });
 }
 
 // The dtype a product is computed in.
@@ -493,13 +512,14 @@ template <class A> void multiply_as(const Call& call, int code) {
     multiply_all(p, call);
 }
 
-bool is_large(const Call& call) {
-    return call.m > 4 && call.n > 4 && saturated_mul(call.m * call.n, call.k) > LARGE_CAST;
+bool is_large(const Call& call, int64_t least) {
+    return call.m > 4 && call.n > 4 && saturated_mul(call.m * call.n, call.k) > least;
 }
 
 void multiply(const Call& call, int code) {
-    if (code == C64 && is_large(call)) return multiply_complex<float>(call, code);
-    if (code == C128 && is_large(call)) return multiply_complex<double>(call, code);
+    constexpr int64_t LARGE_COMPLEX = 10 * 10 * 10;  // multiplications from which taking parts apart pays
+    if (code == C64 && is_large(call, LARGE_COMPLEX)) return multiply_complex<float>(call, code);
+    if (code == C128 && is_large(call, LARGE_COMPLEX)) return multiply_complex<double>(call, code);
     switch (code) {
         case F32: return multiply_as<float>(call, code);
         case F64: return multiply_as<double>(call, code);
@@ -533,23 +553,30 @@ private:
     Shape shape_;
 };
 
-// Two-byte floats, widened as they are packed.
+// Two-byte floats, widened as they are packed; sums in float, of one product of a batch at a time.
 void multiply_halves(const Call& call, double beta) {
     const float alpha = (float)as_double(call.alpha);
     const GilRelease unlocked(GIL_THRESHOLD + 1);
-    const Widened c(*call.c, call.batch, call.m, call.n, F32, beta != 0);
     auto source = [](const Operand& op, int64_t i) {
         return Source{op.data + i * op.stride[0] * op.itemsize, op.code, op.stride[1], op.stride[2]};
     };
-    const int64_t grain = call.batch < 2 * num_threads() ? call.batch : 1;
+    auto one = [&](const Operand& op, int64_t i) {
+        Operand at = op;
+        at.data += i * op.stride[0] * op.itemsize;
+        return at;
+    };
+    constexpr int64_t WORK = 1 << 18;
+    const int64_t work = saturated_mul(saturated_mul(call.m, call.n), call.k);
+    const int64_t grain = call.batch < 2 * num_threads() ? call.batch : std::max<int64_t>(1, WORK / work);
     parallel_for(call.batch, grain, [&](int64_t begin, int64_t end) {
         for (int64_t i = begin; i < end; ++i) {
-            float* to = c.self.as<float>() + i * call.m * call.n;
+            const Widened c(one(*call.c, i), 1, call.m, call.n, F32, beta != 0);
+            float* to = c.self.as<float>();
             gemm_packed<float>(source(call.a, i), source(call.b, i), call.m, call.n, call.k,
                                {to, call.n, 1, to, call.n, 1, alpha, (float)beta});
+            c.write_to(one(call.out, i));
         }
     });
-    c.write_to(call.out);
 }
 
 // Dot products of two-byte floats where both factors are dense along k and one has few rows: the other one is read
@@ -619,7 +646,10 @@ void run(const Call& call, const char* name) {
     number_into(call.beta, C128, beta);
     const Complex<double> b = *reinterpret_cast<const Complex<double>*>(beta);
     if (has_few_halves(call)) return multiply_few_halves(call, b.re);
-    if ((call.out.code == F16 || call.out.code == BF16) && is_large(call)) return multiply_halves(call, b.re);
+    constexpr int64_t LARGE_PAIRS = 20 * 20 * 20;
+    if (call.out.code == BF16 && is_large(call, cpu_has_bf16 ? LARGE_PAIRS : LARGE_CAST))
+        return multiply_halves(call, b.re);
+    if (call.out.code == F16 && is_large(call, LARGE_CAST)) return multiply_halves(call, b.re);
     Call wide = call;
     const Widened a(call.a, call.batch, call.m, call.k, code, true), w(call.b, call.batch, call.k, call.n, code, true);
     const Widened c(*call.c, call.batch, call.m, call.n, code, b.re != 0 || b.im != 0);
@@ -717,75 +747,6 @@ PyObject* bgemm(PyObject*, PyObject* const* args, Py_ssize_t nargs) {
     });
 }
 
-template <class A> MT_CLONES A dot_cloned(const A* a, const A* b, int64_t n) {
-    if constexpr (IsComplex<A>::value)
-        return fold_of(
-            A{}, n, MT_EACH(i) { return times(a[i], b[i]); },
-            [](A x, A y) __attribute__((always_inline)) { return plus(x, y); });
-    else return dot_dense(a, b, n);
-}
-
-template <class T> T dot_of(const T* a, int64_t as, const T* b, int64_t bs, int64_t n) {
-    if constexpr (is_small_float<T>) {
-        constexpr int64_t STRETCH = 1024;
-        alignas(64) float x[STRETCH], y[STRETCH];
-        float sum = 0;
-        for (int64_t i = 0; i < n; i += STRETCH) {
-            const int64_t m = std::min(STRETCH, n - i);
-            load_row<T>(x, reinterpret_cast<const char*>(a + i * as), as * (int64_t)sizeof(T), m);
-            load_row<T>(y, reinterpret_cast<const char*>(b + i * bs), bs * (int64_t)sizeof(T), m);
-            sum += dot_cloned<float>(x, y, m);
-        }
-        return convert<T>(sum);
-    } else if constexpr (std::is_integral<T>::value) {
-        using U = typename std::conditional<sizeof(T) == 8, uint64_t, uint32_t>::type;  // it wraps
-        if (as == 1 && bs == 1 && sizeof(T) >= 4)
-            return (T)dot_cloned(reinterpret_cast<const U*>(a), reinterpret_cast<const U*>(b), n);
-        U sum = 0;
-        for (int64_t i = 0; i < n; ++i) sum += (U)a[i * as] * (U)b[i * bs];
-        return (T)sum;
-    } else {
-        if (as == 1 && bs == 1) return dot_cloned(a, b, n);
-        T sum{};
-        for (int64_t i = 0; i < n; ++i) sum = plus(sum, times(a[i * as], b[i * bs]));
-        return sum;
-    }
-}
-
-PyObject* dot(PyObject*, PyObject* const* args, Py_ssize_t nargs) {
-    return guard([&]() -> PyObject* {
-        expect_args("dot", nargs, 10);
-        const int64_t n = parse_count(args[6]);
-        expect_time_for(n);
-        auto vector = [&](PyObject* const* from, Operand& op) {
-            const int64_t offset = as_int(from[1]);
-            op.storage = as_storage(from[0]);
-            op.stride[0] = as_int(from[2]);
-            op.code = as_code(args[7]);
-            op.itemsize = ITEMSIZE[op.code];
-            const int64_t far = n ? checked_add(offset, checked_mul(n - 1, op.stride[0])) : offset;
-            if (n && (std::min(offset, far) < 0 || std::max(offset, far) >= op.storage->nbytes / op.itemsize))
-                fail_reach(offset, far, op);
-            op.data = op.storage->ptr + (n ? offset * op.itemsize : 0);
-        };
-        Operand a, b, o;
-        vector(args, a);
-        vector(args + 3, b);
-        PyObject* result[4] = {args[8], args[9], nullptr, args[7]};
-        Ref out(parse_dense_output(result, 1, o));
-        dispatch_arithmetic(a.code, "dot", [&](auto t) {
-            using T = decltype(t);
-            if constexpr (std::is_same<T, Bool>::value) {
-                fail_dtype("dot", a.code);
-            } else {
-                GilRelease unlocked(n);
-                *o.as<T>() = dot_of(a.as<const T>(), a.stride[0], b.as<const T>(), b.stride[0], n);
-            }
-        });
-        return out.release();
-    });
-}
-
 }  // namespace
 }  // namespace mt
 
@@ -795,6 +756,5 @@ PyMethodDef matmul_methods[] = {
     MT_METHOD("gemm", gemm, "gemm(a, aoff, astrides, b.., out.., code, m, n, k, alpha, beta)."),
     MT_METHOD("addmm", addmm, "addmm(c, coff, cstrides, a.., b.., out.., code, m, n, k, alpha, beta)."),
     MT_METHOD("bgemm", bgemm, "bgemm(a, aoff, astrides, b.., out.., code, batch, m, n, k, alpha, beta)."),
-    MT_METHOD("dot", dot, "dot(a, aoff, astride, b, boff, bstride, n, code, out, ooff)."),
     {nullptr, nullptr, 0, nullptr}};
 extern const mt::IntConstant matmul_constants[] = {{nullptr, 0}};

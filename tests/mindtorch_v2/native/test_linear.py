@@ -1,4 +1,5 @@
-"""Batches of small matrices: factors multiply to what was given, solutions solve, what is not regular is refused."""
+"""Batches of small matrices, and larger ones in blocks: factors multiply to what was given, solutions solve, what is
+not regular is refused."""
 
 from __future__ import annotations
 
@@ -14,7 +15,7 @@ from .._subject import subject as torch
 
 pytestmark = pytest.mark.skipif(IS_ORACLE, reason="PyTorch has kernels of its own")
 NATIVE: Any = None if IS_ORACLE else submodule("_native")
-SHAPES = ((1, 1), (3, 2, 2), (50, 4, 4), (2, 3, 5, 5), (9, 16, 16), (2, 63, 63), (64, 64), (2, 65, 65))
+SHAPES = ((1, 1), (3, 2, 2), (50, 4, 4), (2, 3, 5, 5), (9, 16, 16), (64, 64), (2, 65, 65), (96, 96), (2, 131, 131))
 BOUND = {"float32": 1e-5, "float64": 1e-13}
 
 
@@ -44,7 +45,7 @@ def test_matrices(dtype: str, shape: tuple[int, ...]) -> None:
     check(p @ low @ high, a, dtype)
     skew = good + (a.triu(1) - a.triu(1).mT) / n
     check(torch.linalg.inv(skew) @ skew, one.expand(shape), dtype)
-    for columns in (1, 3, 4):
+    for columns in (1, 3, 4, 70):
         right = some(dtype, *shape[:-1], columns)
         check(skew @ torch.linalg.solve(skew, right), right, dtype)
         for upper, unit in ((False, False), (True, False), (False, True), (True, True)):
@@ -66,16 +67,25 @@ def test_what_is_not_regular() -> None:
     assert torch.linalg.cholesky_ex(torch.stack([torch.eye(3), -torch.eye(3)]))[1].tolist() == [0, 1]
     with pytest.raises(RuntimeError, match="singular"):
         torch.linalg.solve(singular, torch.ones(2, 3))
+    wide = torch.stack([torch.eye(120), torch.eye(120)])
+    wide[1, 100, 100] = 0
+    assert torch.linalg.det(wide).tolist() == [1.0, 0.0]
+    assert torch.linalg.lu_factor_ex(wide)[2].tolist() == [0, 101]
+    assert torch.linalg.inv_ex(wide)[1].tolist() == [0, 101]
+    assert torch.linalg.cholesky_ex(wide)[1].tolist() == [0, 101]
+    wide[1, 3, 3] = float("nan")
+    assert torch.linalg.slogdet(wide)[1].isnan().tolist() == [False, True]
 
 
 def test_threads_do_not_change_results() -> None:
-    a = some("float32", 700, 16, 16)
-    known, found = torch.get_num_threads(), []
-    for count in (1, 2, 5):
-        torch.set_num_threads(count)
-        found.append(torch.linalg.inv(a))
-    torch.set_num_threads(known)
-    assert all(torch.equal(found[0], f) for f in found)
+    known = torch.get_num_threads()
+    for a in (some("float32", 700, 16, 16), some("float32", 300, 300)):
+        found = []
+        for count in (1, 2, 16):
+            torch.set_num_threads(count)
+            found.append(torch.linalg.inv(a))
+        torch.set_num_threads(known)
+        assert all(torch.equal(found[0], f) for f in found)
 
 
 def test_operands_are_checked() -> None:
@@ -97,6 +107,14 @@ def test_operands_are_checked() -> None:
         lambda: NATIVE.det_small(4, 2, f32, x, 0, y, 13, None, 0),
         lambda: NATIVE.cholesky_small(1, 4, f32, x, -1, y, 0),
         lambda: NATIVE.triangular_small(1, 4, f32, x, 0, y, 0, 5, True, False),
+        lambda: NATIVE.lu_blocked(1, 5, f32, x, 0, y, 0, z, 0),
+        lambda: NATIVE.lu_blocked(1 << 40, 1 << 30, f32, x, 0, y, 0, z, 0),
+        lambda: NATIVE.lu_blocked(1, 4, f32, x, 0, y, 0, z, 13),
+        lambda: NATIVE.solve_blocked(1, 2, f32, x, 0, None, 0, y, 0, 3, None, 0, None, 0),
+        lambda: NATIVE.solve_blocked(1, 2, f32, x, 0, y, 0, z, 0, 9, None, 0, None, 0),
+        lambda: NATIVE.det_blocked(4, 2, f32, x, 0, y, 13, None, 0),
+        lambda: NATIVE.cholesky_blocked(1, 4, 4, x, 0, y, 0),
+        lambda: NATIVE.triangular_blocked(1, 4, f32, x, 0, y, 0, -5, True, False),
     ):
         with pytest.raises((ValueError, RuntimeError)):
             call()

@@ -1,5 +1,5 @@
-"""CPU lines of linear algebra: LAPACK through SciPy and NumPy, one matrix of a batch after the other. Small regular
-matrices of floats are factored by the native module, a whole batch in one call.
+"""CPU lines of linear algebra: LAPACK through SciPy and NumPy, one matrix of a batch after the other. Regular matrices
+of floats are factored by the native module: a whole batch of small ones in one call, large ones in blocks.
 
 Invariant: LAPACK's `info` is what is reported for a matrix; nothing raises unless the caller asked for checks.
 """
@@ -43,15 +43,19 @@ def places(batch: tuple[int, ...]) -> Iterator[tuple[int, ...]]:
     return numpy.ndindex(*batch)
 
 
-# -- small matrices ---------------------------------------------------------------------------------------------------
-# LAPACK's blocks win beyond it.
+# -- matrices of floats -----------------------------------------------------------------------------------------------
+# Larger ones are factored in blocks.
 _MOST_SMALL = 64
 
 
-def _small(t: Any) -> bool:
+def _native_square(t: Any) -> bool:
     """Whether the native module knows matrices like these."""
     n = t._shape[-1]
-    return t._dtype.name in ("float32", "float64") and t._shape[-2] == n and 0 < n <= _MOST_SMALL and numel(t) > 0
+    return t._dtype.name in ("float32", "float64") and t._shape[-2] == n and n > 0 and numel(t) > 0
+
+
+def _sized(name: str, t: Any) -> Any:
+    return getattr(_native, f"{name}_small" if t._shape[-1] <= _MOST_SMALL else f"{name}_blocked")
 
 
 def _head(t: Any) -> tuple[int, int, int]:
@@ -76,9 +80,9 @@ def _no_failure(info: Any) -> None:
 
 # -- LU -----------------------------------------------------------------------------------------------------------
 def _lu_factor(outs: Any, A: Any, pivot: bool, check_errors: bool) -> None:
-    if _small(A):
+    if _native_square(A):
         x, found = dense(A), [_written(o) for o in outs[:2]]
-        if _native.lu_small(*_head(A), *_place(x), *_place(found[0]), *_place(found[1])):
+        if _sized("lu", A)(*_head(A), *_place(x), *_place(found[0]), *_place(found[1])):
             for out, written in zip(outs, found):
                 deliver(out, written)
             _no_failure(outs[2])
@@ -129,8 +133,8 @@ def _lu_unpack(outs: Any, LU_data: Any, LU_pivots: Any, unpack_data: bool, unpac
 
 # -- determinants, inverse, solving -----------------------------------------------------------------------------------
 def _det(out: Any, A: Any) -> None:
-    if _small(A) and is_contiguous(out) and _native.det_small(*_head(A), *_place(dense(A)), *_place(out), None,
-                                                                 0):
+    if _native_square(A) and is_contiguous(out) and _sized("det", A)(
+            *_head(A), *_place(dense(A)), *_place(out), None, 0):
         return
     import numpy
 
@@ -143,7 +147,7 @@ def _det(out: Any, A: Any) -> None:
 
 
 def _slogdet(outs: Any, A: Any) -> None:
-    if _small(A) and all(is_contiguous(o) for o in outs) and _native.det_small(
+    if _native_square(A) and all(is_contiguous(o) for o in outs) and _sized("det", A)(
             *_head(A), *_place(dense(A)), *_place(outs[0]), *_place(outs[1])):
         return
     import numpy
@@ -157,9 +161,10 @@ def _slogdet(outs: Any, A: Any) -> None:
 
 
 def _inv(outs: Any, A: Any, check_errors: bool) -> None:
-    if _small(A):
+    if _native_square(A):
         written = _written(outs[0])
-        if _native.solve_small(*_head(A), *_place(dense(A)), None, 0, *_place(written), A._shape[-1], None, 0, None, 0):
+        if _sized("solve", A)(*_head(A), *_place(dense(A)), None, 0, *_place(written), A._shape[-1], None, 0, None,
+                              0):
             deliver(outs[0], written)
             _no_failure(outs[1])
             return
@@ -181,15 +186,16 @@ def _inv(outs: Any, A: Any, check_errors: bool) -> None:
                    "because the input matrix is singular.")
 
 
-def _solve_small(outs: Any, A: Any, B: Any) -> bool:
+def _solve_native(outs: Any, A: Any, B: Any) -> bool:
     """Matrices and right sides of one batch."""
     columns = 1 if is_vector(A, B) else B._shape[-1]
     batch = A._shape[:-2]
-    if not _small(A) or B._dtype is not A._dtype or (B._shape[:-1] if is_vector(A, B) else B._shape[:-2]) != batch:
+    sides = B._shape[:-1] if is_vector(A, B) else B._shape[:-2]
+    if not _native_square(A) or B._dtype is not A._dtype or sides != batch:
         return False
     found = [_written(o) for o in outs[:3]]
-    if not _native.solve_small(*_head(A), *_place(dense(A)), *_place(dense(B)), *_place(found[0]), columns,
-                               *_place(found[1]), *_place(found[2])):
+    if not _sized("solve", A)(*_head(A), *_place(dense(A)), *_place(dense(B)), *_place(found[0]), columns,
+                              *_place(found[1]), *_place(found[2])):
         return False
     for out, written in zip(outs, found):
         deliver(out, written)
@@ -198,7 +204,7 @@ def _solve_small(outs: Any, A: Any, B: Any) -> bool:
 
 
 def _solve(outs: Any, A: Any, B: Any, left: bool, check_errors: bool) -> None:
-    if left and _solve_small(outs, A, B):
+    if left and _solve_native(outs, A, B):
         return
     import numpy
 
@@ -231,11 +237,11 @@ def _solve(outs: Any, A: Any, B: Any, left: bool, check_errors: bool) -> None:
 
 
 def _solve_triangular(out: Any, self: Any, B: Any, upper: bool, left: bool, unitriangular: bool) -> None:
-    if left and _small(self) and self._shape[:-2] == B._shape[:-2] and numel(B) > 0:
+    if left and _native_square(self) and self._shape[:-2] == B._shape[:-2] and numel(B) > 0:
         written = _written(out)
         deliver(written, B)
-        _native.triangular_small(*_head(self), *_place(dense(self)), *_place(written), B._shape[-1], upper,
-                                 unitriangular)
+        _sized("triangular", self)(*_head(self), *_place(dense(self)), *_place(written), B._shape[-1], upper,
+                                   unitriangular)
         deliver(out, written)
         return
     import numpy
@@ -260,11 +266,11 @@ def _blas(name: str, array: Any) -> Any:
 
 # -- factorizations -----------------------------------------------------------------------------------------------
 def _cholesky(outs: Any, self: Any, upper: bool, check_errors: bool) -> None:
-    if _small(self):
+    if _native_square(self):
         # The upper factor of the upper triangle is the lower one of the transposed matrix, transposed.
         given, out = (self.mT, outs[0].mT) if upper else (self, outs[0])
         written = _written(out)
-        if _native.cholesky_small(*_head(self), *_place(dense(given)), *_place(written)):
+        if _sized("cholesky", self)(*_head(self), *_place(dense(given)), *_place(written)):
             deliver(out, written)
             _no_failure(outs[1])
             return
