@@ -112,6 +112,19 @@ def test_both_directions_and_layers(name: str) -> None:
     assert torch.autograd.gradgradcheck(lambda t: net(t)[0], (x,))
 
 
+@pytest.mark.parametrize("name", KINDS)
+def test_two_byte_floats(name: str) -> None:
+    """One cast before all steps and one after them: no state is rounded between two steps."""
+    kind = KINDS[name]
+    leaves = [t if t is None else t.detach().bfloat16().requires_grad_() for t in
+              leaves_of(kind, (6, 3, 5, 20), "float32", True)]  # fmt: skip
+    wide = [t if t is None else t.detach().float().requires_grad_() for t in leaves]
+    got, want = native(kind, leaves), native(kind, wide)
+    for a, b in zip((*got, *gradients(kind, got, leaves)), (*want, *gradients(kind, want, wide))):
+        error = (a.detach().float() - b.detach()).abs().max()
+        assert a.dtype is torch.bfloat16 and error <= 0.03 * b.detach().abs().max()
+
+
 def test_a_written_output_is_refused() -> None:
     net = torch.nn.GRU(3, 4)
     out, _ = net(values(2, 3, 3, dtype="float32").requires_grad_())

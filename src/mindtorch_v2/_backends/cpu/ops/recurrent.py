@@ -1,7 +1,8 @@
 """CPU lines of recurrent networks: one native call for a layer in one direction, and one for its gradient.
 
-Invariant: the composition serves what the kernel is not made for (halves, projections, states to be broadcast, no
-rows), and gradients that are differentiated again. The gradient of the weights is one product over all steps.
+Invariant: the composition serves what the kernel is not made for (projections, states to be broadcast, no rows), and
+gradients that are differentiated again. Two-byte floats are widened once for all steps: states between steps keep their
+digits. The gradient of the weights is one product over all steps.
 """
 from __future__ import annotations
 
@@ -12,6 +13,7 @@ from ...._dispatch import registry
 from ...._dispatch.keys import AUTOGRAD, CPU
 from ...._dispatch.op import FnKernel
 from ...._dispatch.state import differentiated, is_grad_enabled
+from ...._dtype import float32
 from ...._ops import recurrent as rows
 from ...._ops.recurrent import Kind, State, Weights
 from ...._tensor_base import TensorBase
@@ -137,22 +139,34 @@ def _node() -> Any:
 _NODES: list[Any] = []
 
 
-def _layer(kind: Kind, input: Any, state: State, w: Weights, backward: bool) -> tuple[Any, State]:
-    gates = rows.gates_of(kind, input, w)
+def _widened(run: Any, kind: Kind, gates: Any, state: State, w: Weights, backward: bool) -> tuple[Any, State] | None:
+    """Two-byte floats by way of float32, if all of them are; the casts have gradients of their own."""
+    dt = gates._dtype
+    if not dt.is_floating_point or dt.itemsize != 2 or any(t._dtype is not dt for t in (*state, w.w_hh)):
+        return None
+    bias = None if w.b_hh is None or w.b_hh._dtype is not dt else w.b_hh.to(float32)
+    wide = Weights(None, w.w_hh.to(float32), None, bias, w.w_hr)
+    values, states = gates.to(float32), tuple(s.to(float32) for s in state)
+    if (bias is None) != (w.b_hh is None) or not _fits(kind, values, states, wide):
+        return None
+    out, last = run(kind, values, states, wide, backward)
+    return out.to(dt), tuple(s.to(dt) for s in last)
+
+
+def _run_layer(kind: Kind, gates: Any, state: State, w: Weights, backward: bool) -> tuple[Any, State]:
     if not _fits(kind, gates, state, w):
-        return rows.walk(kind, gates, state, w, backward)
+        return _widened(_run_layer, kind, gates, state, w, backward) or rows.walk(kind, gates, state, w, backward)
     cx = state[1] if len(state) > 1 else None
     run = Run(kind, gates, state[0], cx, w.w_hh, w.b_hh, backward, False)
     parts = [run.out] if run.cells is None else [run.out, run.cells]
     return run.out, tuple(t.select(0, run.last) for t in parts)
 
 
-def _recorded_layer(kind: Kind, input: Any, state: State, w: Weights, backward: bool) -> tuple[Any, State]:
-    gates = rows.gates_of(kind, input, w)
+def _record_layer(kind: Kind, gates: Any, state: State, w: Weights, backward: bool) -> tuple[Any, State]:
     if not _fits(kind, gates, state, w):
-        return rows.walk(kind, gates, state, w, backward)
+        return _widened(_record_layer, kind, gates, state, w, backward) or rows.walk(kind, gates, state, w, backward)
     if not is_grad_enabled():
-        return _layer(kind, input, state, w, backward)
+        return _run_layer(kind, gates, state, w, backward)
     if not _NODES:
         _NODES.append(_node())
     cx = state[1] if len(state) > 1 else None
@@ -160,6 +174,14 @@ def _recorded_layer(kind: Kind, input: Any, state: State, w: Weights, backward: 
     out, cell = made if cx is not None else (made, None)
     last = out.select(0, 0 if backward else out._shape[0] - 1)
     return out, (last,) if cell is None else (last, cell)
+
+
+def _layer(kind: Kind, input: Any, state: State, w: Weights, backward: bool) -> tuple[Any, State]:
+    return _run_layer(kind, rows.gates_of(kind, input, w), state, w, backward)
+
+
+def _recorded_layer(kind: Kind, input: Any, state: State, w: Weights, backward: bool) -> tuple[Any, State]:
+    return _record_layer(kind, rows.gates_of(kind, input, w), state, w, backward)
 
 
 def _serve(kind: Kind) -> None:
