@@ -204,6 +204,9 @@ def products() -> Iterator[Line]:
     for dtype in (*HALVES, "float64", "complex64"):
         yield line(f"mm 512 {dtype}", operator("mm"), (512, 512), (512, 512), dtype=dtype)
     yield line("mm 256 int64", operator("mm"), (256, 256), (256, 256), dtype="int64")
+    yield line("mm 64 complex64", operator("mm"), (64, 64), (64, 64), dtype="complex64")
+    yield line("mm 1000x1x1000", operator("mm"), (1000, 1), (1, 1000))
+    yield line("bmm 96 of 128x64x128 bfloat16", operator("bmm"), (96, 128, 64), (96, 64, 128), dtype="bfloat16")
     yield line("bmm 64 of 64", operator("bmm"), (64, 64, 64), (64, 64, 64))
     yield line("mv 2048", operator("mv"), (2048, 2048), (2048,))
     yield line("row times matrix 2048", operator("matmul"), (1, 2048), (2048, 2048))
@@ -219,7 +222,7 @@ def products() -> Iterator[Line]:
     yield line("rfft 100 of 1024", lambda t, a: t.fft.rfft(a), (100, 1024))
     yield line("einsum bhqd,bhkd->bhqk", lambda t, a, b: t.einsum("bhqd,bhkd->bhqk", a, b), (2, 8, 128, 64),
                (2, 8, 128, 64))  # fmt: skip
-    for count, n in ((1000, 4), (200, 16), (32, 64)):
+    for count, n in ((1000, 4), (200, 16), (32, 64), (1, 512)):
         tail, shape = f"{count} of {n}x{n}", (count, n, n)
         regular = lambda t, a: a @ a.mT + t.eye(a.shape[-1])  # noqa: E731
         yield line(f"cholesky {tail}", lambda t, a, r=regular: t.linalg.cholesky(r(t, a)), shape)
@@ -285,6 +288,17 @@ def convolutions() -> Iterator[Line]:
     yield line("conv 3x3 64 @28 channels last", last, image, weight)
     yield line("conv 3x3 64 @28 bfloat16", conv(padding=1), image, weight, dtype="bfloat16")
     yield line("conv depthwise 7x7 96 @28", conv(padding=3, groups=96), (4, 96, 28, 28), (96, 1, 7, 7))
+    yield line("conv depthwise 5x5 stride 2", conv(padding=2, groups=672, stride=2), (4, 672, 14, 14), (672, 1, 5, 5))
+    yield line("conv depthwise 3x3 1152 @7", conv(padding=1, groups=1152), (4, 1152, 7, 7), (1152, 1, 3, 3))
+    yield line("conv 32 groups of 16 @14", conv(padding=1, groups=32), (4, 512, 14, 14), (512, 16, 3, 3))
+    yield line("conv 7x7 stride 2 bfloat16", conv(padding=3, stride=2), (2, 3, 224, 224), (64, 3, 7, 7),
+               dtype="bfloat16")  # fmt: skip
+    yield line("conv 3x3 64 @28 bfloat16, backward", conv(padding=1), image, weight, dtype="bfloat16", grad=True)
+    yield line("conv 1d dilated 64", conv(1, dilation=64), (1, 64, 4000), (128, 64, 2))
+    each = lambda t, x, w: t.nn.functional.conv2d(  # noqa: E731
+        x.contiguous(memory_format=t.channels_last), w, padding=1, groups=32
+    )
+    yield line("conv depthwise 3x3 channels last", each, (2, 32, 112, 112), (32, 1, 3, 3))
 
 
 def images() -> Iterator[Line]:

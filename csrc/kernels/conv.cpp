@@ -9,8 +9,7 @@
 // group has several rows the sums are products of panels (conv_panels.cpp); where it has one or few, each row is summed
 // by itself (conv_rows.cpp). bfloat16 planes of several rows are copied as pairs, for the CPU's own products of them.
 //
-// Operands are dense: storage, offset, code. Triples are tuples of three ints (depth, height, width). Weights, their
-// gradients and biases have the dtype of the sums: float32 for two-byte planes.
+// Operands are dense: storage, offset, code; all of one dtype. Triples are tuples of three ints (depth, height, width).
 //   conv(x.., weight.., bias.., out.., images, groups, channels, results, in, out, kernel, stride, padding, dilation)
 //       channels and results: of one group; bias None: no bias
 //   conv_input(grad.., weight.., None, 0, 0, dx.., the same)        the gradient of x; a transposed convolution
@@ -69,22 +68,22 @@ template <class E, class F> void with_copies(const Planes& x, int64_t images, co
         const int64_t count = std::min(step, images - first);
         parallel_for(count * planes, std::max<int64_t>(1, GRAIN / std::max<int64_t>(1, p.plane())),
                      [&](int64_t begin, int64_t end) {
-                         at_level(MT_BODY {
-                             for (int64_t i = begin; i < end; ++i) {
-                                 E* to = copy + i * p.plane();
-                                 // What is around the planes stays as it is for the next images.
-                                 if (first == 0) std::fill(to, to + p.plane(), E(0));
-                                 copy_plane(x, first + i / planes, i % planes / x.copied(), i % x.copied(), to, p, 0,
-                                            p.size.h);
-                             }
-                         });
+                         for (int64_t i = begin; i < end; ++i) {
+                             E* to = copy + i * p.plane();
+                             // What is around the planes stays as it is for the next images.
+                             if (first == 0) std::fill(to, to + p.plane(), E(0));
+                             copy_plane(x, first + i / planes, i % planes / x.copied(), i % x.copied(), to, p, 0,
+                                        p.size.h);
+                         }
                      });
         f(first, count, (const E*)copy);
     }
 }
 
 // Which rows of taps conv_rows.cpp reads once for several rows of places.
-bool shares(int64_t high, int64_t step) { return (high == 3 || high == 5 || high == 7) && step <= 2; }
+bool shares(int64_t high, int64_t step) {
+    return step == 1 ? high == 3 || high == 5 || high == 7 : step == 2 && (high == 3 || high == 5);
+}
 
 // The form of a plain convolution, but for `grid.n`, `copy`, `out` and `bias`, and its weights. pairs: of channels.
 template <class A> Form<A> plain_form(const Call& c, const Padded& p, bool pairs, Weights<A>* weights) {
@@ -103,7 +102,7 @@ template <class A> Form<A> plain_form(const Call& c, const Padded& p, bool pairs
             for (int64_t b = 0; b < v.kernel.h; ++b)
                 for (int64_t e = 0; e < v.kernel.w; ++e)
                     f.offset.push_back(m * p.plane() + p.at(a * v.dilation.d, b * v.dilation.h, e * v.dilation.w));
-    if (v.dilation.h == 1 && !pairs && shares(v.kernel.h, v.stride.h)) {
+    if (std::is_same<A, float>::value && v.dilation.h == 1 && !pairs && shares(v.kernel.h, v.stride.h)) {
         f.shared.high = v.kernel.h, f.shared.step = v.stride.h;
         for (int64_t m = 0; m < planes; ++m)
             for (int64_t a = 0; a < v.kernel.d; ++a)
@@ -112,6 +111,7 @@ template <class A> Form<A> plain_form(const Call& c, const Padded& p, bool pairs
         for (int64_t e = 0; e < v.kernel.w; ++e) f.shared.column.push_back(p.at(0, 0, e * v.dilation.w));
     }
     if (!weights) return f;
+    weights->taps = pairs ? taps : 0;
     weights->group = c.results * c.channels * taps, weights->row = c.channels * taps;
     for (int64_t m = 0; m < planes; ++m)
         for (int64_t t = 0; t < taps; ++t) {
@@ -161,12 +161,30 @@ bool in_pairs(int code, int64_t rows, int64_t planes, int64_t taps) {
     return code == BF16 && pair_engine(1) && planes > 1 && !by_rows(rows, planes * taps);
 }
 
+// What is read in A: as it is, or widened.
+template <class A> class Wide {
+public:
+    Wide(const Dense& given, int64_t numel, bool wanted)
+        : room_(wanted && given.data && given.code != CodeOf<A>::value ? numel : 0, sizeof(A)),
+          data_(given.code == CodeOf<A>::value ? given.as<const A>() : nullptr) {
+        if (!wanted || !given.data || data_) return;
+        cast_block(room_.template as<char>(), CodeOf<A>::value, given.data, given.code, numel);
+        data_ = room_.template as<A>();
+    }
+    const A* get() const { return data_; }
+
+private:
+    Scratch room_;
+    const A* data_;
+};
+
 template <class A>
-void forward(const Call& c, const Padded& p, const Dense& x, const A* weight, const A* bias, const Dense& out) {
-    if (x.code == CodeOf<A>::value && by_winograd(c, x.as<const A>(), weight, bias, out.as<A>(), false)) return;
+void forward(const Call& c, const Padded& p, const Dense& x, const Dense& weight, const A* bias, const Dense& out) {
     const int64_t taps = c.v.kernel.size();
     const Planes planes{x.data, x.code, c.groups, c.channels, in_pairs(x.code, c.results, c.channels, taps)};
-    Weights<A> w{weight, 0, 0, {}, {}};
+    const Wide<A> wide(weight, c.weight_numel(), !planes.pairs);
+    if (x.code == CodeOf<A>::value && by_winograd(c, x.as<const A>(), wide.get(), bias, out.as<A>(), false)) return;
+    Weights<A> w{wide.get(), weight.as<const uint16_t>(), 0, 0, {}, {}};
     Form<A> f = plain_form<A>(c, p, planes.pairs, &w);
     f.bias = bias, f.code = out.code, f.out = out.data;
     if (by_rows(f.rows, c.channels * taps)) return sum_rows<A>({f}, {w}, planes, c.images, p);
@@ -177,7 +195,7 @@ void forward(const Call& c, const Padded& p, const Dense& x, const A* weight, co
 }
 
 template <class A>
-void weight_gradient(const Call& c, const Padded& p, const Dense& grad, const Dense& x, A* out) {
+void weight_sums(const Call& c, const Padded& p, const Dense& grad, const Dense& x, A* out) {
     const Planes given{grad.data, grad.code, c.groups, c.results, false}, planes{x.data, x.code, c.groups, c.channels};
     Form<A> f = plain_form<A>(c, p, false, nullptr);
     if (by_rows(f.rows, f.k())) {
@@ -197,6 +215,14 @@ void weight_gradient(const Call& c, const Padded& p, const Dense& grad, const De
     if constexpr (std::is_same<A, float>::value)
         if (grad.code == BF16 && pair_engine(1)) return run(uint16_t());
     run(A());
+}
+
+template <class A>
+void weight_gradient(const Call& c, const Padded& p, const Dense& grad, const Dense& x, const Dense& out) {
+    if (out.code == CodeOf<A>::value) return weight_sums(c, p, grad, x, out.as<A>());
+    const Scratch sums(c.weight_numel(), sizeof(A));
+    weight_sums(c, p, grad, x, sums.as<A>());
+    cast_block(out.data, out.code, sums.as<char>(), CodeOf<A>::value, c.weight_numel());
 }
 
 // Of the gradient of the input: windows reach from the first input place to the last.
@@ -248,7 +274,8 @@ void input_remainder(const Call& c, const Padded& p, const Triple& at, Form<A>& 
                     if (f.pairs) w.second.push_back(o + 1 < c.results ? (o + 1) * c.channels * taps + tap : -1);
                 }
     for (const int64_t shift : y.shift) f.reach = std::max(f.reach, shift + 1);
-    bool steady = !f.pairs && shares((int64_t)y.tap.size(), 1) && !x.tap.empty() && !z.tap.empty();
+    bool steady = std::is_same<A, float>::value && !f.pairs && shares((int64_t)y.tap.size(), 1) && !x.tap.empty() &&
+                  !z.tap.empty();
     for (size_t j = 1; j < y.shift.size(); ++j) steady &= y.shift[j] == y.shift[j - 1] - 1;
     if (!steady) return;
     f.shared.high = (int64_t)y.tap.size(), f.shared.flipped = true;
@@ -260,14 +287,14 @@ void input_remainder(const Call& c, const Padded& p, const Triple& at, Form<A>& 
 
 // One form for each remainder of the strides.
 template <class A>
-void input_forms(const Call& c, const Padded& p, const Form<A>& like, const A* weight, std::vector<Form<A>>& forms,
-                 std::vector<Weights<A>>& weights) {
+void input_forms(const Call& c, const Padded& p, const Form<A>& like, const A* wide, const uint16_t* narrow,
+                 std::vector<Form<A>>& forms, std::vector<Weights<A>>& weights) {
     const Window& v = c.v;
     for (int64_t z = 0; z < std::min(v.stride.d, v.in.d); ++z)
         for (int64_t y = 0; y < std::min(v.stride.h, v.in.h); ++y)
             for (int64_t x = 0; x < std::min(v.stride.w, v.in.w); ++x) {
                 Form<A> f = like;
-                Weights<A> w{weight, c.results * c.channels * v.kernel.size(), v.kernel.size(), {}, {}};
+                Weights<A> w{wide, narrow, c.results * c.channels * v.kernel.size(), v.kernel.size(), {}, {}};
                 f.grid = {1, ceil_div(v.in.d - z, v.stride.d), ceil_div(v.in.h - y, v.stride.h),
                           ceil_div(v.in.w - x, v.stride.w)};
                 f.out = like.at((z * v.in.h + y) * v.in.w + x);
@@ -278,13 +305,15 @@ void input_forms(const Call& c, const Padded& p, const Form<A>& like, const A* w
 }
 
 template <class A>
-void input_gradient(const Call& c, const Padded& p, const Dense& grad, const A* weight, const A* bias,
+void input_gradient(const Call& c, const Padded& p, const Dense& grad, const Dense& weight, const A* bias,
                     const Dense& out) {
-    if (grad.code == CodeOf<A>::value && by_winograd(c, grad.as<const A>(), weight, bias, out.as<A>(), true)) return;
     const Window& v = c.v;
     const int64_t taps = v.kernel.size();
     const bool few = by_rows(c.channels, c.results * taps);
     const Planes planes{grad.data, grad.code, c.groups, c.results, in_pairs(grad.code, c.channels, c.results, taps)};
+    const Wide<A> wide(weight, c.weight_numel(), !planes.pairs);
+    if (grad.code == CodeOf<A>::value && by_winograd(c, grad.as<const A>(), wide.get(), bias, out.as<A>(), true))
+        return;
     Form<A> f{};
     f.from = {c.groups * planes.copied() * p.plane(), p.slice(), p.columns, 1};
     f.to = {c.groups * c.channels * v.in.size(), v.stride.d * v.in.h * v.in.w, v.stride.h * v.in.w, v.stride.w};
@@ -293,7 +322,7 @@ void input_gradient(const Call& c, const Padded& p, const Dense& grad, const A* 
     f.bias = bias, f.code = out.code, f.out = out.data;
     std::vector<Form<A>> forms, empty;
     std::vector<Weights<A>> weights;
-    input_forms(c, p, f, weight, forms, weights);
+    input_forms(c, p, f, wide.get(), weight.as<const uint16_t>(), forms, weights);
     if (few) return sum_rows(forms, weights, planes, c.images, p);
     for (const Form<A>& each : forms)  // places that no window reaches
         if (each.offset.empty()) empty.push_back(each);
@@ -320,12 +349,9 @@ template <Kind KIND> PyObject* convolve(const char* name, PyObject* const* args,
     const int64_t rows = checked_mul(c.groups, KIND == Kind::INPUT ? c.channels : c.results);
     const Dense bias = biased ? parse_dense(args + 6, rows) : Dense{nullptr, a.code};
     const Dense o = parse_dense(args + 9, KIND == Kind::FORWARD ? out : KIND == Kind::INPUT ? in : weight);
-    // Weights and their gradients have the dtype of the sums.
-    const int wide = a.code == F16 || a.code == BF16 ? F32 : a.code;
-    if ((KIND == Kind::WEIGHT ? b.code : o.code) != a.code || (KIND == Kind::WEIGHT ? o.code : b.code) != wide ||
-        (biased && bias.code != wide))
+    if (a.code != b.code || a.code != o.code || a.code != bias.code)
         fail(PyExc_ValueError, "%s: operands of two dtypes", name);
-    if (wide != F32 && wide != F64) fail_dtype(name, a.code);
+    if (a.code != F32 && a.code != F64 && a.code != F16 && a.code != BF16) fail_dtype(name, a.code);
     if (KIND == Kind::WEIGHT && biased) fail(PyExc_ValueError, "%s: a gradient with a bias", name);
     if (c.empty()) Py_RETURN_FALSE;
     const Padded p = KIND == Kind::INPUT ? padded_gradient(c.v) : padded_input(c.v);
@@ -333,11 +359,12 @@ template <Kind KIND> PyObject* convolve(const char* name, PyObject* const* args,
     auto run = [&](auto t) {
         using A = decltype(t);
         GilRelease unlocked(saturated_mul(out, c.channels * c.v.kernel.size()));
-        if (KIND == Kind::FORWARD) forward(c, p, a, b.as<const A>(), bias.as<const A>(), o);
-        else if (KIND == Kind::INPUT) input_gradient(c, p, a, b.as<const A>(), bias.as<const A>(), o);
-        else weight_gradient(c, p, a, b, o.as<A>());
+        const Wide<A> added(bias, rows, biased);
+        if (KIND == Kind::FORWARD) forward<A>(c, p, a, b, added.get(), o);
+        else if (KIND == Kind::INPUT) input_gradient<A>(c, p, a, b, added.get(), o);
+        else weight_gradient<A>(c, p, a, b, o);
     };
-    if (wide == F32) run(float());
+    if (a.code != F64) run(float());
     else run(double());
     Py_RETURN_TRUE;
 }

@@ -55,81 +55,11 @@ struct Planes {
     }
 };
 
-// The places of one plane that lie inside, in rows [first, last) of the copy; all others are left as they are.
-// second: the plane that fills the upper halves of pairs, or null.
-template <class T, class E>
-MT_INLINE void copy_inside(const T* from, const T* second, E* to, const Padded& v, int64_t first, int64_t last) {
-    constexpr bool PAIRS = std::is_same<T, uint16_t>::value && sizeof(E) == 4;
-    const T* other = second ? second : from;
-    const uint32_t mask = second ? ~0u : 0u;
-    for (int64_t z = std::max<int64_t>(0, v.low.d); z < std::min(v.size.d, v.low.d + v.in.d); ++z)
-        for (int64_t y = std::max(first, v.low.h); y < std::min(std::min(v.size.h, last), v.low.h + v.in.h); ++y) {
-            const int64_t row = ((z - v.low.d) * v.in.h + y - v.low.h) * v.in.w;
-            const T *a = from + row, *b = other + row;
-            auto value = [&](int64_t i) __attribute__((always_inline)) -> E {
-                if constexpr (PAIRS) return uint32_t(a[i]) | ((uint32_t(b[i]) << 16) & mask);
-                else if constexpr (std::is_same<T, E>::value) return a[i];
-                else return convert<E>(a[i]);
-            };
-            E* line = to + v.at(z, y, 0);
-            // Column c of remainder s is the row's element c * split + s - low.
-            auto begin_of = [&](int64_t s) {
-                return std::min(v.columns, s >= v.low.w ? 0 : ceil_div(v.low.w - s, v.split));
-            };
-            auto end_of = [&](int64_t s) {
-                const int64_t end = v.in.w + v.low.w > s ? ceil_div(v.in.w + v.low.w - s, v.split) : 0;
-                return std::max(begin_of(s), std::min(end, v.columns));
-            };
-            if (v.split == 1) {
-                const int64_t c = begin_of(0), n = end_of(0) - c, e = c - v.low.w;
-                if constexpr (std::is_same<T, E>::value)
-                    copy_bytes(reinterpret_cast<char*>(line + c), reinterpret_cast<const char*>(a + e),
-                               n * (int64_t)sizeof(E));
-                else
-#pragma GCC ivdep
-                    for (int64_t i = 0; i < n; ++i) line[c + i] = value(e + i);
-            } else if (v.split == 2) {
-                // Elements of even and of odd places of the row: they belong to one remainder each.
-                const int64_t s = v.low.w % 2, c0 = begin_of(s), c1 = begin_of(1 - s);
-                E *even = line + s * v.part() + c0, *odd = line + (1 - s) * v.part() + c1;
-                const int64_t n0 = end_of(s) - c0, n1 = end_of(1 - s) - c1, n = std::min(n0, n1);
-#pragma GCC ivdep
-                for (int64_t i = 0; i < n; ++i) {
-                    even[i] = value(2 * i);
-                    odd[i] = value(2 * i + 1);
-                }
-                for (int64_t i = n; i < n0; ++i) even[i] = value(2 * i);
-                for (int64_t i = n; i < n1; ++i) odd[i] = value(2 * i + 1);
-            } else {
-                for (int64_t s = 0; s < v.split; ++s)
-                    for (int64_t c = begin_of(s), end = end_of(s); c < end; ++c)
-                        line[s * v.part() + c] = value(c * v.split + s - v.low.w);
-            }
-        }
-}
-
-// Plane `plane` of a group's copy. E: what a copy is made of.
+// The places of plane `plane` of a group's copy that lie inside, in rows [first, last) of the copy; all others are left
+// as they are. E: what a copy is made of: float, double, or uint16_t for bfloat16 as it is.
 template <class E>
-MT_INLINE void copy_plane(const Planes& from, int64_t image, int64_t group, int64_t plane, E* to, const Padded& v,
-                          int64_t first, int64_t last) {
-    const int64_t size = v.in.size();
-    auto of = [&](auto t, int64_t channel) {
-        return reinterpret_cast<const decltype(t)*>(from.at(image, group, channel, size));
-    };
-    if constexpr (std::is_same<E, uint16_t>::value) {
-        copy_inside<uint16_t, E>(of(E(), plane), nullptr, to, v, first, last);
-    } else if (from.pairs) {
-        const bool two = 2 * plane + 1 < from.channels;
-        copy_inside<uint16_t, uint32_t>(of(uint16_t(), 2 * plane), two ? of(uint16_t(), 2 * plane + 1) : nullptr,
-                                        reinterpret_cast<uint32_t*>(to), v, first, last);
-    } else if (from.code == BF16) {
-        copy_inside<BFloat16, E>(of(BFloat16(), plane), nullptr, to, v, first, last);
-    } else if (from.code == F16) {
-        copy_inside<Half, E>(of(Half(), plane), nullptr, to, v, first, last);
-    } else {
-        copy_inside<E, E>(of(E(), plane), nullptr, to, v, first, last);
-    }
-}
+void copy_plane(const Planes& from, int64_t image, int64_t group, int64_t plane, E* to, const Padded& v, int64_t first,
+                int64_t last);
 
 // Sums to where they belong, `step` elements apart, in the dtype of the result.
 template <class A> MT_INLINE void put_line(char* to, int code, int64_t step, const A* sums, int64_t n) {
@@ -183,11 +113,14 @@ template <class A> struct Form {
 };
 inline bool by_rows(int64_t rows, int64_t k) { return rows <= FEW_ROWS && k <= FEW_TAPS; }
 
-// The weights of a form, by group, row and k; of pairs, `second` is the place of the other one, or -1.
+// The weights of a form, by group, row and k. Of pairs, which are bfloat16, `second` is the place of the other one, or
+// -1; where they are those of all channels in order, `taps` of each, that number says so.
 template <class A> struct Weights {
     const A* data;
+    const uint16_t* narrow;
     int64_t group, row;
     std::vector<int64_t> place, second;
+    int64_t taps = 0;
     A at(int64_t g, int64_t r, size_t k) const { return data[g * group + r * row + place[k]]; }
 };
 

@@ -21,6 +21,25 @@ namespace {
 struct Reach {
     std::vector<size_t> begin;
     std::vector<int64_t> tap, from;
+    std::vector<int64_t> steps;  // from one place to the next in what is read, if this one and the next three have the
+                                 // same taps; or 0
+    // Once the pairs are known.
+    void find_steps(size_t count) {
+        for (size_t i = 0; i + 1 < begin.size(); ++i) {
+            const size_t taps = begin[i + 1] - begin[i];
+            int64_t step = 0;
+            bool same = i + count < begin.size() && taps > 0;
+            for (size_t q = 1; q < count && same; ++q) {
+                same = begin[i + q + 1] - begin[i + q] == taps;
+                for (size_t e = 0; e < taps && same; ++e) {
+                    const int64_t apart = from[begin[i + q] + e] - from[begin[i + q - 1] + e];
+                    if (q == 1 && e == 0) step = apart;
+                    same = apart == step && tap[begin[i + q] + e] == tap[begin[i] + e];
+                }
+            }
+            steps.push_back(same && step > 0 ? step : 0);
+        }
+    }
     // Of the places of the result.
     void forward(int64_t in, int64_t out, int64_t kernel, int64_t stride, int64_t padding, int64_t dilation) {
         for (int64_t o = 0; o < out; ++o) {
@@ -56,6 +75,7 @@ struct Call {
             if (back) r.backward(of(v.in), of(v.out), of(v.kernel), of(v.stride), of(v.padding), of(v.dilation));
             else r.forward(of(v.in), of(v.out), of(v.kernel), of(v.stride), of(v.padding), of(v.dilation));
         }
+        x.find_steps(4);
     }
     int64_t numel(const Triple& size) const { return checked_numel({images, channels, size.size()}); }
 };
@@ -85,6 +105,57 @@ MT_INLINE void sum_place(const Call& c, const Triple& from, const A* image, cons
 #pragma GCC unroll 4
     for (int v = 0; v < N; ++v) *reinterpret_cast<L*>(to + v * LANES) = sum[v];
 }
+// N vectors of channels of P places side by side, which the same taps reach; what they read is `step` places apart.
+template <class A, int P, int N>
+MT_INLINE void sum_places(const Call& c, const Triple& from, const A* image, const A* weight, const A* bias, int64_t i,
+                          int64_t j, int64_t k, int64_t step, A* to) {
+    using V = typename Vec<A, 64>::t;
+    using L = typename Vec<A, 64>::loose;
+    constexpr int LANES = Vec<A, 64>::LANES;
+    V sum[P][N];
+#pragma GCC unroll 4
+    for (int q = 0; q < P; ++q)
+#pragma GCC unroll 2
+        for (int v = 0; v < N; ++v) sum[q][v] = bias ? V(*reinterpret_cast<const L*>(bias + v * LANES)) : V{};
+    const int64_t apart = step * c.channels;
+    for (size_t a = c.z.begin[(size_t)i]; a < c.z.begin[(size_t)i + 1]; ++a)
+        for (size_t b = c.y.begin[(size_t)j]; b < c.y.begin[(size_t)j + 1]; ++b) {
+            const A* row = image + (c.z.from[a] * from.h + c.y.from[b]) * from.w * c.channels;
+            const A* w = weight + (c.z.tap[a] * c.v.kernel.h + c.y.tap[b]) * c.v.kernel.w * c.channels;
+            for (size_t e = c.x.begin[(size_t)k]; e < c.x.begin[(size_t)k + 1]; ++e) {
+                const A *at = row + c.x.from[e] * c.channels, *by = w + c.x.tap[e] * c.channels;
+#pragma GCC unroll 2
+                for (int v = 0; v < N; ++v) {
+                    const V tap = *reinterpret_cast<const L*>(by + v * LANES);
+#pragma GCC unroll 4
+                    for (int q = 0; q < P; ++q)
+                        sum[q][v] += tap * V(*reinterpret_cast<const L*>(at + q * apart + v * LANES));
+                }
+            }
+        }
+#pragma GCC unroll 4
+    for (int q = 0; q < P; ++q)
+#pragma GCC unroll 2
+        for (int v = 0; v < N; ++v) *reinterpret_cast<L*>(to + q * c.channels + v * LANES) = sum[q][v];
+}
+constexpr int64_t SEVERAL = 4;  // places that are summed together
+
+// N vectors of channels of a row of places.
+template <class A, int N>
+MT_INLINE void sum_line(const Call& c, const Triple& from, const A* image, const A* weight, const A* bias, int64_t i,
+                        int64_t j, int64_t wide, A* row) {
+    for (int64_t k = 0; k < wide;) {
+        const int64_t step = c.x.steps[(size_t)k];
+        if (step > 0) {
+            sum_places<A, SEVERAL, N>(c, from, image, weight, bias, i, j, k, step, row + k * c.channels);
+            k += SEVERAL;
+        } else {
+            sum_place<A, N>(c, from, image, weight, bias, i, j, k, row + k * c.channels);
+            ++k;
+        }
+    }
+}
+
 // One channel of one place.
 template <class A>
 MT_INLINE void sum_one(const Call& c, const Triple& from, const A* image, const A* weight, const A* bias, int64_t i,
@@ -123,12 +194,10 @@ template <class A> void sum_all(const Call& c, const Triple& from, const Triple&
                 A* row = to + t * size.w * n;
                 int64_t l = 0;
                 const auto at = [&](int64_t step) { return bias ? bias + step : nullptr; };
-                for (; l + 4 * LANES <= n; l += 4 * LANES)
-                    for (int64_t k = 0; k < size.w; ++k)
-                        sum_place<A, 4>(c, from, planes + l, w + l, at(l), i, j, k, row + k * n + l);
+                for (; l + 2 * LANES <= n; l += 2 * LANES)
+                    sum_line<A, 2>(c, from, planes + l, w + l, at(l), i, j, size.w, row + l);
                 for (; l + LANES <= n; l += LANES)
-                    for (int64_t k = 0; k < size.w; ++k)
-                        sum_place<A, 1>(c, from, planes + l, w + l, at(l), i, j, k, row + k * n + l);
+                    sum_line<A, 1>(c, from, planes + l, w + l, at(l), i, j, size.w, row + l);
                 for (; l < n; ++l)
                     for (int64_t k = 0; k < size.w; ++k)
                         sum_one(c, from, planes + l, w + l, at(l), i, j, k, row + k * n + l);

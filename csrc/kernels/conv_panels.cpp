@@ -64,24 +64,28 @@ void pack_places(int nr, A* panel, const A* from, const int64_t* offset, int64_t
     });
 }
 
-// One panel of weights that do not lie side by side, or are pairs.
+// One panel of weights that do not lie side by side.
 template <class A>
-void gather_weights(const Form<A>& f, const Weights<A>& w, const A* from, int64_t lines, int mr, int64_t p, int64_t k,
-                    A* to) {
+void gather_weights(const Weights<A>& w, const A* from, int64_t lines, int mr, int64_t p, int64_t k, A* to) {
     for (int64_t q = 0; q < k; ++q, to += mr) {
         const A* at = from + w.place[(size_t)(p + q)];
-        if (f.pairs) {
-            const int64_t other = w.second[(size_t)(p + q)];
-            uint32_t bits[16] = {};
-            for (int64_t i = 0; i < lines; ++i) {
-                const uint32_t high = other < 0 ? 0 : convert<BFloat16>(from[other + i * w.row]).bits;
-                bits[i] = convert<BFloat16>(at[i * w.row]).bits | high << 16;
-            }
-            std::memcpy(to, bits, (size_t)mr * 4);
-            continue;
-        }
         for (int64_t i = 0; i < lines; ++i) to[i] = at[i * w.row];
         for (int64_t i = lines; i < mr; ++i) to[i] = 0;
+    }
+}
+
+// A row of pairs: those of two channels with the same tap.
+template <class A> MT_INLINE void pair_row(const Weights<A>& w, const uint16_t* from, uint32_t* to) {
+    const int64_t k = (int64_t)w.place.size(), taps = w.taps;
+    for (int64_t q = 0; taps > 0 && q < k; q += taps) {
+        const uint16_t *low = from + 2 * q, *high = low + taps;
+        const bool two = w.second[(size_t)q] >= 0;
+#pragma GCC ivdep
+        for (int64_t t = 0; t < taps; ++t) to[q + t] = uint32_t(low[t]) | (two ? uint32_t(high[t]) << 16 : 0u);
+    }
+    for (int64_t q = 0; taps == 0 && q < k; ++q) {
+        const int64_t other = w.second[(size_t)q];
+        to[q] = uint32_t(from[w.place[(size_t)q]]) | (other < 0 ? 0u : uint32_t(from[other]) << 16);
     }
 }
 
@@ -92,15 +96,22 @@ template <class A> void pack_weights(const Engine<A>& e, const Form<A>& f, const
     for (size_t p = 1; p < w.place.size() && dense; ++p) dense = w.place[p] == w.place[0] + (int64_t)p;
     const int64_t grain = std::max<int64_t>(1, GRAIN / std::max<int64_t>(1, k * e.mr));
     parallel_for(f.groups * panels, grain, [&](int64_t begin, int64_t end) {
+        const Scratch room(f.pairs ? checked_mul(e.mr, k) : 0, sizeof(uint32_t));
         for (int64_t t = begin; t < end; ++t) {
             const int64_t group = t / panels, first = t % panels * e.mr,
                           lines = std::min<int64_t>(e.mr, f.rows - first);
+            const int64_t start = group * w.group + first * w.row;
+            if (f.pairs)
+                at_level(MT_BODY {
+                    for (int64_t i = 0; i < lines; ++i)
+                        pair_row(w, w.narrow + start + i * w.row, room.as<uint32_t>() + i * k);
+                });
             for (int64_t p = 0; p < k; p += depth) {
                 const int64_t kb = std::min(depth, k - p);
                 A* to = packed + (group * k + p) * padded + first * kb;
-                const A* from = w.data + group * w.group + first * w.row;
-                if (dense) e.pack(to, e.mr, from + w.place[0] + p, w.row, 1, lines, kb);
-                else gather_weights(f, w, from, lines, e.mr, p, kb, to);
+                if (f.pairs) e.pack(to, e.mr, room.as<A>() + p, k, 1, lines, kb);
+                else if (dense) e.pack(to, e.mr, w.data + start + w.place[0] + p, w.row, 1, lines, kb);
+                else gather_weights(w, w.data + start, lines, e.mr, p, kb, to);
             }
         }
     });
@@ -183,7 +194,7 @@ template <class A> void sum_packed(const Engine<A>& e, const Form<A>& f, const A
 // a row and the beginning of the next, which nobody wants.
 template <class A> bool lies_side_by_side(const Engine<A>& e, const Form<A>& f) {
     const int64_t stretch = (f.grid.y - 1) * f.from.y + f.grid.x;
-    return f.rows <= 4 * e.mr && ceil_div(stretch, e.nr) * 4 <= 5 * ceil_div(f.grid.y * f.grid.x, e.nr);
+    return f.rows <= 4 * e.mr && f.k() >= 32 && ceil_div(stretch, e.nr) * 4 <= 5 * ceil_div(f.grid.y * f.grid.x, e.nr);
 }
 
 // Places [begin, end) of a plane, counted in the copy.

@@ -118,17 +118,19 @@ MT_INLINE void sum_band(const Form<A>& f, const K& taps, const A* from, int64_t 
 template <class A>
 MT_INLINE void sum_plane(const Form<A>& f, const A* from, const A* w, A start, int64_t element, int64_t first,
                          int64_t last, A* room) {
-    switch (f.shared.high * 10 + f.shared.step) {
-        case 31: return sum_band(f, SharedTaps<A, 3, 1>{f.shared, w, start}, from, element, first, last, room);
-        case 51: return sum_band(f, SharedTaps<A, 5, 1>{f.shared, w, start}, from, element, first, last, room);
-        case 71: return sum_band(f, SharedTaps<A, 7, 1>{f.shared, w, start}, from, element, first, last, room);
-        case 32: return sum_band(f, SharedTaps<A, 3, 2>{f.shared, w, start}, from, element, first, last, room);
-        case 52: return sum_band(f, SharedTaps<A, 5, 2>{f.shared, w, start}, from, element, first, last, room);
-        case 72: return sum_band(f, SharedTaps<A, 7, 2>{f.shared, w, start}, from, element, first, last, room);
-        default:
-            return sum_band(f, AnyTaps<A>{f.offset.data(), f.k(), f.from.y, w, start}, from, element, first, last,
-                            room);
+    const auto by = [&](const auto& taps)
+                        __attribute__((always_inline)) { sum_band(f, taps, from, element, first, last, room); };
+    if constexpr (std::is_same<A, float>::value) {
+        switch (f.shared.high * 10 + f.shared.step) {
+            case 31: return by(SharedTaps<A, 3, 1>{f.shared, w, start});
+            case 51: return by(SharedTaps<A, 5, 1>{f.shared, w, start});
+            case 71: return by(SharedTaps<A, 7, 1>{f.shared, w, start});
+            case 32: return by(SharedTaps<A, 3, 2>{f.shared, w, start});
+            case 52: return by(SharedTaps<A, 5, 2>{f.shared, w, start});
+            default: break;
+        }
     }
+    by(AnyTaps<A>{f.offset.data(), f.k(), f.from.y, w, start});
 }
 
 // The weights of one row in the order that they are used in.
@@ -175,10 +177,8 @@ void sum_rows(const std::vector<Form<A>>& forms, const std::vector<Weights<A>>& 
                              if (y0 >= y1) continue;
                              low = std::min(low, y0 * p.split_h), high = std::max(high, (y1 - 1) * p.split_h + f.reach);
                          }
-                         at_level(MT_BODY {
-                             for (int64_t c = 0; c < planes; ++c)
-                                 copy_plane(from, n, group, c, planes_at + c * p.plane(), p, low, high);
-                         });
+                         for (int64_t c = 0; c < planes; ++c)
+                             copy_plane(from, n, group, c, planes_at + c * p.plane(), p, low, high);
                          for (size_t i = 0; i < forms.size(); ++i) {
                              const Form<A>& f = forms[i];
                              const int64_t y1 = std::min(f.grid.y, y0 + band);
@@ -262,10 +262,10 @@ void weight_rows(const Form<A>& f, const Planes& grad, const Planes& from, int64
                              const int64_t group = r / f.rows;
                              A* sums = out + r * k;
                              if (n == 0) std::fill_n(sums, k, A(0));
+                             for (int64_t c = 0; c < planes; ++c)
+                                 copy_plane(from, n, group, c, copied + c * p.plane(), p, 0, p.size.h);
+                             copy_plane(grad, n, group, r % f.rows, given, spread, 0, lines);
                              at_level(MT_BODY {
-                                 for (int64_t c = 0; c < planes; ++c)
-                                     copy_plane(from, n, group, c, copied + c * p.plane(), p, 0, p.size.h);
-                                 copy_plane(grad, n, group, r % f.rows, given, spread, 0, lines);
                                  int64_t q = 0;
                                  for (; q + 9 <= k; q += 9)
                                      dot_places<A, 9>(f, given, pitch, copied, f.offset.data() + q, sums + q);

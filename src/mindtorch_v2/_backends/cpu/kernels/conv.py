@@ -8,7 +8,7 @@ from __future__ import annotations
 from typing import Any, Final, final
 
 from .... import _native
-from ...._dtype import complex128, dtype, float32
+from ...._dtype import complex128, dtype
 from ...._sizes import numel_of
 from ...._tensor_base import TensorBase
 from ..numpy_view import np_view
@@ -106,7 +106,7 @@ def _direct(kernel: Any, a: TensorBase, b: TensorBase, bias: Any, out: TensorBas
             v: Window) -> bool:
     """Whether the native kernel computed it: floats, in proportions that it takes. One that only multiplies planes
     is left to a product of matrices, which reads them where they are."""
-    if a._dtype.name not in _FLOATS or (v.pointwise and bias is None and v.groups == 1 and a._dtype is b._dtype):
+    if a._dtype.name not in _FLOATS or (v.pointwise and bias is None and v.groups == 1 and a._dtype.itemsize > 2):
         return False
     given = _NONE if bias is None else operand(bias)
     return bool(kernel(
@@ -199,12 +199,14 @@ def _conjugate(t: TensorBase) -> TensorBase:
     return out
 
 
-def _halves_forward(out: TensorBase, input: TensorBase, w: TensorBase, b: Any, stride: Ints, padding: Ints,
+def _halves_forward(out: TensorBase, input: TensorBase, weight: TensorBase, bias: Any, stride: Ints, padding: Ints,
                     dilation: Ints, transposed: bool, groups: int) -> bool:
     """Whether planes of two-byte floats were computed as they lie, without a wide copy of all of them."""
-    if 0 in input._shape or 0 in w._shape or 0 in out._shape:
+    if 0 in input._shape or 0 in weight._shape or 0 in out._shape:
         return False
-    x, y = dense(input), target(out, input._dtype)
+    dt = input._dtype
+    x, w, y = dense(input), dense_as(weight, dt), target(out, dt)
+    b = None if bias is None else dense_as(bias, dt)
     small, large = (x, y) if transposed else (y, x)
     v = window(large._shape[2:], small._shape[2:], w._shape[2:], stride, padding, dilation, groups)
     if not _direct(_conv_input if transposed else _conv, x, w, b, y, w, v):
@@ -214,8 +216,8 @@ def _halves_forward(out: TensorBase, input: TensorBase, w: TensorBase, b: Any, s
 
 
 def _halves_gradient(kernel: Any, a: TensorBase, b: TensorBase, out: TensorBase, weight: TensorBase, v: Window) -> bool:
-    """The same of a gradient; that of the weights is made in float32."""
-    y = target(out, float32 if kernel is _conv_weight else out._dtype)
+    """The same of a gradient."""
+    y = target(out, a._dtype)
     if not _direct(kernel, a, b, None, y, weight, v):
         return False
     deliver(out, y)
@@ -229,10 +231,11 @@ def convolution(out: Any, input: Any, weight: Any, bias: Any, stride: Ints, padd
             out, input, weight, bias, window(input._shape[2:], out._shape[2:], weight._shape[2:], stride, padding,
                                              dilation, groups)):
         return
-    w, b = dense_as(weight, dt), None if bias is None else dense_as(bias, dt)
-    if input._dtype is not dt and _halves_forward(out, input, w, b, stride, padding, dilation, transposed, groups):
+    if input._dtype.itemsize == 2 and _halves_forward(out, input, weight, bias, stride, padding, dilation, transposed,
+                                                       groups):
         return
-    x, y = dense_as(input, dt), target(out, dt)
+    x, w, y = dense_as(input, dt), dense_as(weight, dt), target(out, dt)
+    b = None if bias is None else dense_as(bias, dt)
     if 0 not in y._shape:
         small, large = (x, y) if transposed else (y, x)
         v = window(large._shape[2:], small._shape[2:], w._shape[2:], stride, padding, dilation, groups)
@@ -254,19 +257,19 @@ def convolution_backward(outs: Any, grad_output: Any, input: Any, weight: Any, b
             outs, grad_output, input, weight, window(input._shape[2:], grad_output._shape[2:], weight._shape[2:],
                                                      stride, padding, dilation, groups), output_mask):
         return
-    w = dense_as(weight, dt)
     small, large = (input, grad_output) if transposed else (grad_output, input)
-    v = window(large._shape[2:], small._shape[2:], w._shape[2:], stride, padding, dilation, groups)
-    nothing = 0 in grad_output._shape or 0 in input._shape or 0 in w._shape
-    if input._dtype is not dt and not nothing:
-        gh, xh = dense(grad_output), dense(input)
+    v = window(large._shape[2:], small._shape[2:], weight._shape[2:], stride, padding, dilation, groups)
+    nothing = 0 in grad_output._shape or 0 in input._shape or 0 in weight._shape
+    if input._dtype.itemsize == 2 and not nothing:
+        half = input._dtype
+        gh, xh, wh = dense_as(grad_output, half), dense(input), dense_as(weight, half)
         a, b = (xh, gh) if transposed else (gh, xh)
         output_mask = (
-            output_mask[0] and not _halves_gradient(_conv if transposed else _conv_input, gh, w, outs[0], w, v),
+            output_mask[0] and not _halves_gradient(_conv if transposed else _conv_input, gh, wh, outs[0], wh, v),
             output_mask[1] and not _halves_gradient(_conv_weight, a, b, outs[1], outs[1], v), output_mask[2])
         if not output_mask[0] and not output_mask[1] and not output_mask[2]:
             return
-    g, x = dense_as(grad_output, dt), dense_as(input, dt)
+    g, x, w = dense_as(grad_output, dt), dense_as(input, dt), dense_as(weight, dt)
     if output_mask[0]:
         y = target(outs[0], dt)
         if nothing:
