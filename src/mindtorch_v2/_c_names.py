@@ -12,7 +12,7 @@ from ._dispatch.state import LOCAL, NO_TORCH_FUNCTION, modes, set_modes
 from ._ops.determinism import STATE as DETERMINISM
 from ._ops.rules.pointwise import broadcast_shapes
 from ._size import Size
-from ._tensor_base import TensorBase
+from ._tensor_base import TensorBase, requires_grad
 
 
 def _infer_size(*args: Any) -> Size:
@@ -352,7 +352,8 @@ def _set_autograd_fallback_mode(mode: str) -> None:
 
 def _any_requires_grad(*args: Any, **kwargs: Any) -> bool:
     """Whether a tensor among the arguments, or in a list among them, requires grad."""
-    return any(t.requires_grad for t in _tensors_in((args, kwargs)))
+    given = [t for v in (*args, *kwargs.values()) for t in (v if isinstance(v, (list, tuple)) else (v,))]
+    return any(isinstance(t, TensorBase) and requires_grad(t) for t in given)
 
 
 def _any_output_is_alias_to_input_or_output(args: Any, kwargs: Any, outs: Any) -> bool:
@@ -381,12 +382,14 @@ def _jit_get_schemas_for_operator(op_name: str) -> list[Any]:
 
 def _jit_resolve_packet(op_name: str, *args: Any, **kwargs: Any) -> str:
     """The name of the overload of `namespace::name` that a call of it takes."""
-    from ._operators import _bound
+    from ._operators import _bound, overload_for
 
     packet = _packet(op_name)
     for name in [] if packet is None else packet.overloads():
-        if _bound(getattr(packet, name)._op, args, kwargs) is not None:
-            return str(name)
+        op = getattr(packet, name)._op
+        bound = _bound(op, args, kwargs)
+        if bound is not None:
+            return str(overload_for(op, bound)._overloadname)
     raise RuntimeError(f"{op_name}: no overload takes these arguments")
 
 

@@ -22,6 +22,8 @@ from ._tensor_base import TensorBase
 
 # Operators that users defined, by namespace and then by name with overload.
 CUSTOM: dict[str, dict[str, Op]] = {}
+# The tags they were defined with, by qualified name with overload.
+TAGS: dict[str, list[Any]] = {}
 
 
 # -- schemas as users see them --------------------------------------------------------------------------------------
@@ -159,8 +161,15 @@ class OpOverload:
         return self._op.is_view
 
     @property
+    def _defined_in_python(self) -> bool:
+        """Whether a library defined the operator."""
+        return "::" in self._op.name
+
+    @property
     def tags(self) -> list[Any]:
-        """What is known of the operator beside its schema; of operators from outside nothing is kept."""
+        """What is known of the operator beside its schema; of operators from outside what they were defined with."""
+        if self._op.name in TAGS:
+            return [*TAGS[self._op.name]]
         if self.namespace != "aten":
             return []
         from ._operator_tags import tags_of

@@ -56,7 +56,10 @@ def define(qualname: Any, schema: Any = None, *, lib: Library | None = None, tag
             'define(qualname, schema, ...): expected schema to look like e.g. "(Tensor x) -> Tensor" but '
             f'got "{schema}"'
         )
-    (lib.define if lib is not None else lambda text: new_op(namespace, text))(name + schema)
+    if lib is not None:
+        lib.define(name + schema, tags=tags)
+    else:
+        new_op(namespace, name + schema, tags=tags)
     return None
 
 

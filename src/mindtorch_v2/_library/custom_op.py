@@ -13,10 +13,11 @@ from typing import Any
 
 from .. import _operators
 from .._dispatch.op import FnKernel, GivenDerivative, Op, Overrider
+from .._tags import Tag
 from .._tensor_base import TensorBase, bump
 from .derivative import Formula, make
 from .infer import infer_schema
-from .registrations import install_device, kernel_of, new_op, split
+from .registrations import install_device, kernel_of, new_op, split, tags_of
 
 OPDEFS: dict[str, CustomOpDef] = {}
 
@@ -41,13 +42,13 @@ def custom_op(
     """Make an operator from `fn`, or decorate one.
 
     mutates_args: names of the arguments it writes to, or "unknown". device_types: devices it serves (default: all).
-    schema: written out where annotations do not say it. `tags` are for compilers and change nothing here.
+    schema: written out where annotations do not say it. tags: what else is known of it, kept for who asks.
     """
 
     def wrapped(function: Callable[..., Any]) -> CustomOpDef:
         text = infer_schema(function, mutates_args=mutates_args) if schema is None else schema
         namespace, base = split(name)
-        made = CustomOpDef(namespace, base, text, function)
+        made = CustomOpDef(namespace, base, text, function, tags)
         if schema is not None:
             written = {a.name for a in made._op.schema.args if a.mutates}
             if mutates_args != "unknown" and set(mutates_args) != written:
@@ -74,7 +75,7 @@ def _tensors(values: Any) -> Iterator[TensorBase]:
 class CustomOpDef:
     """An operator made by `custom_op`; calling it calls the operator."""
 
-    def __init__(self, namespace: str, name: str, schema: str, fn: Callable[..., Any]) -> None:
+    def __init__(self, namespace: str, name: str, schema: str, fn: Callable[..., Any], tags: Any = None) -> None:
         qualname = f"{namespace}::{name}"
         known = OPDEFS.pop(qualname, None)
         if known is not None:
@@ -88,7 +89,8 @@ class CustomOpDef:
         self._abstract_fn: Callable[..., Any] | None = None
         self._formula = Formula()
         self._disabled: set[str] = set()
-        self._op: Op = new_op(namespace, name + schema)
+        marks = [Tag.pt2_compliant_tag, *tags_of(() if tags is None else tags)]
+        self._op: Op = new_op(namespace, name + schema, tags=marks)
         self._op.derivative = GivenDerivative(Overrider(make(self._opoverload, self._formula)))
         install_device(self._op, "meta", kernel_of(self._op, self._fake))
         OPDEFS[qualname] = self

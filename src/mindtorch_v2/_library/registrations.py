@@ -13,9 +13,10 @@ from .._dispatch.keys import AUTOGRAD, DEVICE_BITS
 from .._dispatch.op import FnKernel, GivenDerivative, Kernel, Op, Overrider
 from .._dispatch.schema import Arg, Schema, parse
 from .._dtype import dtype_or_none
-from .._operators import CUSTOM, OpOverload, OpOverloadPacket, _rows
+from .._operators import CUSTOM, TAGS, OpOverload, OpOverloadPacket, _rows
 from .._ops import table
 from .._ops.table import Row
+from .._tags import Tag
 from .._tensor_base import TensorBase
 from .._warn import place, warn
 from . import syntax
@@ -81,9 +82,19 @@ def _dtype_named(name: str) -> Any:
     return getattr(mindtorch_v2, name)
 
 
-def new_op(namespace: str, schema: str, where: str | None = None) -> Op:
+def tags_of(tags: Any) -> list[Any]:
+    """One tag or several, as a list."""
+    given = [tags] if isinstance(tags, Tag) else list(tags)
+    for tag in given:
+        if not isinstance(tag, Tag):
+            raise TypeError(f"define(): argument 'tags' must be torch.Tag or a sequence of them, got {tag!r}")
+    return given
+
+
+def new_op(namespace: str, schema: str, where: str | None = None, tags: Any = ()) -> Op:
     """Define an operator; its row exists only to carry what every device falls back to. `where`: the file and line
     that a second definition is told of."""
+    marks = tags_of(tags)
     syntax.check(schema)
     schema = " ".join(schema.split())
     name = schema.split("(", 1)[0].strip()
@@ -115,6 +126,7 @@ def new_op(namespace: str, schema: str, where: str | None = None) -> Op:
     op.row = Row("custom", op, False, False)
     op.derivative = UNRECORDED
     known[name] = op
+    TAGS[qualname] = marks
     return op
 
 
@@ -268,7 +280,7 @@ class Library:
                 f'def("{name}"): Cannot define an operator inside of a TORCH_LIBRARY_IMPL block.  All def()s should be '
                 "placed in the (unique) TORCH_LIBRARY block for their namespace."
             )
-        op = new_op(self.ns, schema, self._where)
+        op = new_op(self.ns, schema, self._where, tags)
         name = op.name.partition("::")[2]
         self._defined.append(name)
         return name.partition(".")[0]
@@ -313,6 +325,7 @@ def _take_back(ns: str, single: bool, done: list[Callable[[], None]], defined: l
     done.clear()
     for name in defined:
         CUSTOM.get(ns, {}).pop(name, None)
+        TAGS.pop(f"{ns}::{name}", None)
     defined.clear()
     if single:
         _SINGLE.pop(ns, None)

@@ -154,6 +154,9 @@ def test_names_of_the_core() -> None:
     assert not c._any_output_is_alias_to_input_or_output((x,), {}, (x + 1, x + 2))
     assert len(c._jit_get_schemas_for_operator("aten::sin")) >= 1
     assert c._jit_resolve_packet("aten::sum", x) == "default"
+    assert c._jit_resolve_packet("aten::sum", x, [0]) == "dim_IntList"
+    assert not c._any_requires_grad([[torch.ones(1, requires_grad=True)]])
+    assert submodule("_library").utils.lookup_op("aten::sin") is torch.ops.aten.sin.default
 
 
 def test_checks_by_name() -> None:

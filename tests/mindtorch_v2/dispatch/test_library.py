@@ -578,3 +578,19 @@ def test_opcheck_finds_a_missing_derivative(lib: Any, ns: str) -> None:
         raise_exception=False,
     )
     assert isinstance(results["test_autograd_registration"], Exception)
+
+
+def test_tags_are_kept(ns: str, lib: Any) -> None:
+    tag = torch.Tag
+    names = getattr(torch.ops, ns)
+    lib.define("plain(Tensor x) -> Tensor")
+    assert names.plain.default.tags == [] and names.plain.default._defined_in_python
+    lib.define("one(Tensor x) -> Tensor", tags=tag.pointwise)
+    assert names.one.default.tags == [tag.pointwise]
+    library.define(f"{ns}::two", "(Tensor x) -> Tensor", lib=lib, tags=(tag.core, tag.pointwise))
+    assert names.two.default.tags == [tag.core, tag.pointwise]
+    with pytest.raises(TypeError):
+        lib.define("wrong(Tensor x) -> Tensor", tags=["core"])
+    assert not torch.ops.aten.sin.default._defined_in_python
+    made = library.custom_op(f"{ns}::three", lambda x: x.clone(), mutates_args=(), schema="(Tensor x) -> Tensor")
+    assert made._opoverload.tags == [tag.pt2_compliant_tag]
