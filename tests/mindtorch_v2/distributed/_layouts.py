@@ -74,6 +74,8 @@ EXPRESSIONS: dict[str, str] = {
     "heads": "x.S2.view(2, 4, 4, 2)",
     "a one more": "a.S1.unsqueeze(0)",
     "a one less": "a.S1.unsqueeze(0).squeeze(0)",
+    "ones that only parts have": "x.S0.squeeze()",
+    "a one that only parts have": "x.S0.squeeze(0)",
     "a row": "x.S2[0]",
     "some rows": "x.S2[:, 1:3]",
     "pieces": "d.cat(x.S1.split(4, 2)[::-1], 2)",
@@ -109,6 +111,9 @@ EXPRESSIONS: dict[str, str] = {
 }
 # Not asked of PyTorch, whose answers are others: attention hangs there on CPUs, and a mean of losses is that of means.
 OWN: dict[str, str] = {
+    "pairs as complex numbers": "d.view_as_real(d.view_as_complex(a.S0.view(4, 3, 2)) * 2)",
+    "turned in place": "(a.S0 * 2).transpose_(0, 1) + 1",
+    "a one less in place": "(a.S0 * 2).unsqueeze(1).squeeze_(1) + 1",
     "attention": "F.scaled_dot_product_attention(q.S0, q.S0, q.S0, is_causal=True)",
     "attention by heads": "F.scaled_dot_product_attention(q.S1, q.S1, q.S1)",
     "products by heads": "q.S1 @ q.S1.transpose(2, 3)",

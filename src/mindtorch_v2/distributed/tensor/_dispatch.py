@@ -22,6 +22,15 @@ _SIZES = frozenset(("size", "input_sizes"))
 _RESHAPES = frozenset("expand new_empty new_zeros new_ones new_full select_backward slice_backward".split()) | SHAPED
 
 
+_SQUEEZES = frozenset(("squeeze", "squeeze.dim", "squeeze.dims"))
+
+
+def _ones(shape: Any, given: tuple[Any, ...]) -> tuple[int, ...]:
+    """The dimensions of size one, among those that are named."""
+    dims = range(len(shape)) if not given else given[0] if isinstance(given[0], (tuple, list)) else (given[0],)
+    return tuple(dim % len(shape) for dim in dims if shape and shape[dim] == 1)
+
+
 class Plan(NamedTuple):
     """How a call is served."""
 
@@ -288,6 +297,9 @@ def compute(op: Op, given: tuple[Any, ...], locals_: list[Any], plan: Plan, mesh
         if named.name == "view":
             # A part may be no view where the whole is one: its rows can be apart.
             return locals_[0].reshape(shape)
+    if named.name in _SQUEEZES:
+        # A part may have one row where the whole has more.
+        return locals_[0].squeeze(_ones(given[0].shape, given[1:]))
     special = _PARTS.get(named.name)
     if special is not None and plan.outs is not None:
         return special(op, tuple(local_args), plan, given, mesh)

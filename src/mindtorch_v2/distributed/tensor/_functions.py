@@ -58,7 +58,24 @@ def _matmul(func: Any, args: Any, kwargs: dict[str, Any]) -> Any:
     return NotImplemented if placements is None else _on_parts(func, list(args), placements, {})
 
 
-_TAKEN = {"scaled_dot_product_attention": _attention, "matmul": _matmul, "__matmul__": _matmul}
+def _view_in_place(func: Any, args: Any, kwargs: dict[str, Any]) -> Any:
+    """The tensor becomes the view: its part, and how it lies, too."""
+    from ... import no_grad
+    from ..._tensor import Tensor
+    from ._api import DTensor
+
+    if not isinstance(args[0], DTensor):
+        return NotImplemented
+    with no_grad():
+        seen: Any = getattr(args[0], func.__name__[:-1])(*args[1:], **kwargs)
+    found = Tensor.__torch_function__.__func__(DTensor, func, (DTensor,), args, kwargs)  # type: ignore[attr-defined]
+    found._local_tensor, found._spec = seen._local_tensor, seen._spec
+    return found
+
+
+_IN_PLACE = "squeeze_ unsqueeze_ transpose_ t_ swapaxes_ swapdims_"
+_TAKEN: dict[str, Any] = {"scaled_dot_product_attention": _attention, "matmul": _matmul, "__matmul__": _matmul}
+_TAKEN |= dict.fromkeys(_IN_PLACE.split(), _view_in_place)
 
 
 def served(func: Any, args: Any, kwargs: dict[str, Any]) -> Any:

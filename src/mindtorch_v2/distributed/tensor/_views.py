@@ -64,17 +64,21 @@ def moved(op: Op, args: tuple[Any, ...], call: Call) -> list[Way]:
     """Every other view."""
     from ... import empty_strided
 
-    shape = call.shapes[0]
-    strides = [3 ** (at + 1) for at in range(len(shape))]
-    told = op.call((empty_strided(shape, strides, device="meta"), *args[1:]))
+    shape, dtype = call.shapes[0], args[0].dtype
+    # Views of another dtype want even strides, and ones that touch.
+    strides = [4 ** (len(shape) - 1 - at) for at in range(len(shape))]
+    told = op.call((empty_strided(shape, strides, dtype=dtype, device="meta"), *args[1:]))
     results = told if isinstance(told, (tuple, list)) else [told]
     ways = [Way((WHOLE,), (WHOLE,))]
     for dim, size in enumerate(shape):
-        places = {
-            next((at for at, step in enumerate(each.stride()) if step == strides[dim] and each.shape[at] == size), -1)
-            for each in results
-        }
+        places = {_place(each, strides[dim] * dtype.itemsize, size) for each in results}
         if len(places) == 1 and -1 not in places and size > 1:
             ways.append(Way((Shard(places.pop()),), (Shard(dim),)))
     ways.extend(_reduced_later())
     return ways
+
+
+def _place(result: Any, step: int, size: int) -> int:
+    """The dimension of a view that has the bytes between neighbours, and the size, of one of its source; -1 if none."""
+    found = [at for at, stride in enumerate(result.stride()) if stride * result.dtype.itemsize == step]
+    return next((at for at in found if result.shape[at] == size), -1)
