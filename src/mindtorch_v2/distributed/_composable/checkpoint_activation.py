@@ -5,7 +5,8 @@ from __future__ import annotations
 from typing import Any
 
 from ...utils import checkpoint as _checkpoint
-from .contract import _State, contract
+from .._composable_state import _State
+from .contract import contract
 
 
 class _CheckpointState(_State):

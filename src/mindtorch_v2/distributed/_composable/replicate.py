@@ -32,9 +32,8 @@ class _ReplicateState(_State):
         assert self._settings is not None
         ignored, kwargs = self._settings
         left = {param for each in ignored for param in each.parameters()}
-        for each in self.module.modules():
-            if isinstance(each, FSDPModule):
-                left.update(each.parameters())
+        split: list[Any] = [each for each in self.module.modules() if isinstance(each, FSDPModule)]
+        left.update(param for each in split for param in each.parameters())
         _localize_dtensor(self.module, ignored_params=left)
         self._collect(self.module, ignored, left, "")
         if "device_id" in kwargs:

@@ -88,7 +88,7 @@ def _groups(process_group: Any, mesh: Any, strategy: ShardingStrategy, policy: A
             "Expected process_group to be passed in as either None or Tuple[dist.ProcessGroup, dist.ProcessGroup] but "
             f"got {type(process_group)}"
         )
-    return process_group
+    return pair[0], pair[1]
 
 
 def _node_groups(devices: int) -> tuple[Any, Any]:

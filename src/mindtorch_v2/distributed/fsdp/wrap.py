@@ -141,7 +141,7 @@ def run_in_full_precision(root: Any, classes: tuple[type, ...]) -> None:
     def leave(module: Any, args: Any, output: Any) -> Any:
         return tree_map(cast(module, before[module]), output) if module in before else output
 
-    found = [module for module in root.modules() if classes and isinstance(module, classes)]
+    found: list[Any] = [module for module in root.modules() if classes and isinstance(module, classes)]
     for module in found:
         module.register_forward_pre_hook(enter)
         module.register_forward_hook(leave)
