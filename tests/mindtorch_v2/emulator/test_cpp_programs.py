@@ -111,6 +111,12 @@ def test_ranks(compiler: str, tmp_path: Path) -> None:
     assert output_of(program, "processes") == ["= collective"]
 
 
+@pytest.mark.parametrize("compiler", COMPILERS)
+def test_experts(compiler: str, tmp_path: Path) -> None:
+    program = build(compiler, CPP / "experts.cpp", tmp_path / "experts")
+    assert output_of(program, ASCEND_EMULATOR_DEVICES="4") == ["= experts"]
+
+
 @pytest.mark.parametrize("language", ["c", "c++"])
 def test_every_header_stands_alone(language: str, tmp_path: Path) -> None:
     include = HOME / "include"
