@@ -15,7 +15,7 @@ namespace {
 
 constexpr int64_t kCopies = 8;  // the statistics of a row are stored that many times
 constexpr int64_t kCompressed = 2048;
-enum SparseMode : int64_t { kPlain = 0, kLeftUp = 2, kRightDown = 3 };
+enum SparseMode : int64_t { kPlain = 0, kAll = 1, kLeftUp = 2, kRightDown = 3, kBand = 4 };
 
 struct Packed {
     int64_t heads, kv_heads, size, value_size;
@@ -45,6 +45,12 @@ void plan_ends(const Plan& p, const char* name, int64_t total) {
     const auto& ends = p.ints(name);
     p.require(!ends.empty() && ends.back() == total, "%s must end at %lld", name, static_cast<long long>(total));
     for (size_t i = 1; i < ends.size(); ++i) p.require(ends[i] >= ends[i - 1], "%s must not fall", name);
+}
+
+int64_t longest(const std::vector<int64_t>& ends) {
+    int64_t most = 0, from = 0;
+    for (int64_t end : ends) most = std::max(most, end - from), from = end;
+    return most;
 }
 
 // The names of what later versions have.
@@ -108,23 +114,26 @@ void plan_packed(const Plan& p, const char* key, const char* shift) {
         p.require(!p.has(name), "%s is not computed by the emulator", name);
     p.require(p.real("keepProb") == 1, "keepProb is %g; the emulator computes 1", p.real("keepProb"));
     int64_t mode = p.integer("sparseMode");
-    p.require(mode == kPlain || mode == kLeftUp || mode == kRightDown, "sparseMode is %lld; the emulator computes 0, 2, 3",
-              static_cast<long long>(mode));
+    p.require(mode >= kPlain && mode <= kBand, "sparseMode is %lld; the emulator computes 0 to 4", static_cast<long long>(mode));
     if (!p.has("attenMaskOptional")) return p.require(mode == kPlain, "this sparseMode needs attenMaskOptional");
     const Dims& m = p.tensor("attenMaskOptional").dims;
     p.require(m.n >= 2, "attenMaskOptional has shape %s", text(m).c_str());
-    if (mode != kPlain)
-        p.require(m.n == 2 && m[0] == kCompressed && m[1] == kCompressed,
-                  "attenMaskOptional has shape %s, this sparseMode needs (2048, 2048)", text(m).c_str());
+    if (mode >= kLeftUp)
+        return p.require(m.n == 2 && m[0] == kCompressed && m[1] == kCompressed,
+                         "attenMaskOptional has shape %s, this sparseMode needs (2048, 2048)", text(m).c_str());
+    int64_t rows = longest(p.ints("actualSeqQLenOptional")), columns = longest(p.ints("actualSeqKvLenOptional"));
+    p.require(m[m.n - 2] >= rows && m[m.n - 1] >= columns, "attenMaskOptional has shape %s, a sequence has %lld queries or %lld keys", text(m).c_str(),
+              static_cast<long long>(rows), static_cast<long long>(columns));
 }
 
-// Which scores are hidden: by the compressed matrix, by distance; by the plain one, by place.
+// Which scores are hidden: by the compressed matrix, by distance; by a whole one, by place, and by distance too where it
+// is not said to be all.
 struct Mask {
     std::vector<int64_t> values;
-    int64_t columns = 0, mode = kPlain;
+    int64_t columns = 0, mode = kPlain, before, after;
 
-    Mask(const Run& r) : mode(r.integer("sparseMode")) {
-        if (!r.has("attenMaskOptional") || mode != kPlain) return;
+    Mask(const Run& r) : mode(r.integer("sparseMode")), before(r.integer("preTokens")), after(r.integer("nextTokens")) {
+        if (!r.has("attenMaskOptional") || mode >= kLeftUp) return;
         const Tensor& t = r.tensor("attenMaskOptional");
         Tensor last = t;
         last.dims = {t.dims[t.rank() - 2], t.dims[t.rank() - 1]};
@@ -135,7 +144,10 @@ struct Mask {
     bool operator()(int64_t i, int64_t j, int64_t queries, int64_t keys) const {
         if (mode == kLeftUp) return j > i;
         if (mode == kRightDown) return j > i + keys - queries;
-        return !values.empty() && values[size_t(i * columns + j)] != 0;
+        int64_t distance = j - i, shifted = distance - (keys - queries);
+        if (mode == kBand) return shifted > after || -shifted > before;
+        if (values.empty()) return false;
+        return values[size_t(i * columns + j)] != 0 || (mode == kPlain && (distance > after || -distance > before));
     }
 };
 

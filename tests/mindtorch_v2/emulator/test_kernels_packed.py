@@ -27,6 +27,8 @@ def wide(x: np.ndarray) -> np.ndarray:
 Q_ENDS, K_ENDS, HEADS, KV, SIZE = [3, 5], [4, 9], 4, 2, 16
 Q, K, V = floats(5, HEADS, SIZE), floats(9, KV, SIZE), floats(9, KV, SIZE)
 DY = floats(5, HEADS, SIZE)
+# Whole masks: a query sees at least the key at its own place.
+MASK = (RNG.uniform(size=(6, 7)) < 0.5) & ~np.eye(6, 7, dtype=bool)
 
 
 def reference(mode: int) -> tuple[np.ndarray, np.ndarray, np.ndarray, dict[str, np.ndarray]]:
@@ -35,7 +37,10 @@ def reference(mode: int) -> tuple[np.ndarray, np.ndarray, np.ndarray, dict[str, 
     grads = {"dqOut": np.zeros(Q.shape), "dkOut": np.zeros(K.shape), "dvOut": np.zeros(V.shape)}
     for q0, q1, k0, k1 in ((0, 3, 0, 4), (3, 5, 4, 9)):
         i, j = np.arange(q1 - q0)[:, None], np.arange(k1 - k0)[None]
-        hidden = {0: j < 0, 2: j > i, 3: j > i + (k1 - k0) - (q1 - q0)}[mode]
+        shifted = j - i - (k1 - k0) + (q1 - q0)
+        near = (j - i <= 1) & (i - j <= 2)
+        hidden = {0: j < 0, 1: MASK[i, j], 2: j > i, 3: shifted > 0, 4: (shifted > 1) | (shifted < -2),
+                  5: MASK[i, j] | ~near}[mode]  # fmt: skip
         for h in range(HEADS):
             g = h // (HEADS // KV)
             q, k, v, dy = wide(Q[q0:q1, h]), wide(K[k0:k1, g]), wide(V[k0:k1, g]), wide(DY[q0:q1, h])
@@ -61,19 +66,22 @@ CAUSAL = np.triu(np.ones((2048, 2048), bool), 1)
 
 
 @pytest.mark.parametrize("version", ["", "V2"])
-@pytest.mark.parametrize("mode", [0, 2, 3])
+@pytest.mark.parametrize("mode", [0, 1, 2, 3, 4, 5])
 def test_packed_attention(version: str, mode: int) -> None:
-    extra: dict[str, Any] = {"sparseMode": mode, **({"pseType": 1} if version else {})}
+    """Mode 5 of this test is the vendor's 0 with a mask, which also counts the distance."""
+    extra: dict[str, Any] = {**OPTIONS, "sparseMode": 0 if mode == 5 else mode, **({"pseType": 1} if version else {})}
+    if mode in (4, 5):
+        extra |= {"preTokens": 2, "nextTokens": 1}
     if mode:
-        extra["attenMaskOptional"] = CAUSAL
+        extra["attenMaskOptional"] = MASK if mode in (1, 5) else CAUSAL
     out, top, total, grads = reference(mode)
-    tops, sums, got = call(f"aclnnFlashAttentionVarLenScore{version}", query=Q, key=K, value=V, **OPTIONS, **extra,
+    tops, sums, got = call(f"aclnnFlashAttentionVarLenScore{version}", query=Q, key=K, value=V, **extra,
                            **STATISTICS, attentionOutOut=Out(Q.shape))  # fmt: skip
     assert_same(got, out.astype(F), 8)
     assert_same(tops, np.repeat(top[..., None], 8, -1).astype(F), 8)
     assert_same(sums, np.repeat(total[..., None], 8, -1).astype(F), 8)
     backward = call(f"aclnnFlashAttentionUnpaddingScoreGrad{version}", query=Q, keyIn=K, value=V, dy=DY,
-                    softmaxMaxOptional=tops, softmaxSumOptional=sums, attentionInOptional=got, **OPTIONS, **extra,
+                    softmaxMaxOptional=tops, softmaxSumOptional=sums, attentionInOptional=got, **extra,
                     **{n: Out(g.shape) for n, g in grads.items()})  # fmt: skip
     for g, want in zip(backward, grads.values()):
         assert_same(g, want.astype(F), 16)
@@ -81,7 +89,8 @@ def test_packed_attention(version: str, mode: int) -> None:
 
 @pytest.mark.parametrize("wrong", [
     {"inputLayout": "BSH"}, {"headNum": 3}, {"actualSeqQLenOptional": [3, 4]}, {"actualSeqKvLenOptional": [9]},
-    {"keepProb": 0.5}, {"sparseMode": 4}, {"sparseMode": 2}, {"actualSeqQLenOptional": [6, 5]},
+    {"keepProb": 0.5}, {"sparseMode": 4}, {"sparseMode": 2}, {"actualSeqQLenOptional": [6, 5]}, {"sparseMode": 5},
+    {"sparseMode": 1}, {"attenMaskOptional": MASK[:2]}, {"attenMaskOptional": MASK[:, :4]},
 ])  # fmt: skip
 def test_packed_attention_refuses(wrong: dict[str, Any]) -> None:
     values = {**OPTIONS, "sparseMode": 0, **wrong}
