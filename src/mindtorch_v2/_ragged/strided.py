@@ -72,6 +72,8 @@ def _operands(op: Op, args: tuple[Any, ...], nested: Any) -> list[list[Any]]:
 
 def pointwise(op: Op, *args: Any) -> Any:
     """An elementwise operator: that of the buffers where they are laid out alike, else of each."""
+    if op.name == "eq" and is_nested(args[1]):
+        raise RuntimeError("eq does not support nested tensor as other value.")
     nested = first_nested(args)
     structure = structure_of(nested)
     alike = [a for a in args if isinstance(a, TensorBase)]
@@ -185,6 +187,14 @@ def _along(op: Op, self: Any, dim: int, *rest: Any) -> Any:
     if d == 0:
         raise RuntimeError("Cannot apply softmax across nested dimension 0")
     return listed([op.call((t, d - 1, *rest)) for t in components(self)], self)
+
+
+@serves(STRIDED, "_softmax_backward_data")
+def _along_back(op: Op, grad: Any, output: Any, dim: int, dtype: Any) -> Any:
+    if not (is_nested(grad) and is_nested(output)):
+        raise RuntimeError("_softmax_backward_data(): gradient and output must both be nested tensors")
+    pairs = zip(components(grad), components(output))
+    return listed([op.call((g, out, wrap_dim(dim, grad.dim()) - 1, dtype)) for g, out in pairs], grad)
 
 
 @serves(STRIDED, "sum", "mean")

@@ -116,7 +116,7 @@ def refused(op: Op, args: tuple[Any, ...]) -> Exception:
         return NotImplementedError(f"aten.{name}: no kernel for nested tensors of layout torch.jagged")
     if name.removesuffix(".default") in _SIZED:
         return RuntimeError(
-            "Internal error: NestedTensorImpl doesn't support sizes. Please file an issue. "
+            "Internal error: NestedTensorImpl doesn't support sizes. Please file an issue.\n"
             f"'{name.removesuffix('.default')}' has no kernel for nested tensors of layout torch.strided."
         )
     where = {"cpu": "CPU", "meta": "Meta", "npu": "PrivateUse1"}.get(first_nested(args).device.type, "")

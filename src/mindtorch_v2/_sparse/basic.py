@@ -261,6 +261,9 @@ def flatten(self: Any, start_dim: int, end_dim: int) -> Any:
     rank = self.dim()
     if rank > 0 and wrap_dim(start_dim, rank) == wrap_dim(end_dim, rank):
         return self
+    if not is_coo(self):
+        name = NAMES[layout_of(self)].removeprefix("Sparse").upper()
+        raise RuntimeError(f"Sparse {name} tensors do not have is_contiguous")
     return reshape(self, (-1,))
 
 

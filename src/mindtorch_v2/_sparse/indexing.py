@@ -12,7 +12,7 @@ import mindtorch_v2 as torch
 from .._layout import sparse_bsc, sparse_bsr, sparse_coo, sparse_csc, sparse_csr
 from .._ops.rules.base import wrap_dim
 from .coalesce import add_at
-from .compressed import to_coo
+from .compressed import coordinates, to_coo
 from .parts import NAMES, batch_dim, compressed, coo, is_coo, is_sparse, layout_of, parts, shallow, with_values
 from .refusals import refused
 from .table import serves
@@ -158,12 +158,15 @@ def select(self: Any, dim: int, index: int) -> Any:
     return coo(indices, values, size)
 
 
-def _blocks_allow(t: Any, d: int) -> bool:
-    """Whether the numbers of a row or column lie in the blocks so that PyTorch can see them as one vector."""
+def _blocks_allow(t: Any, d: int, at: int) -> bool:
+    """Whether the numbers of a row or column lie in the blocks so that PyTorch can see them as one vector: those of one
+    block do."""
     layout = layout_of(t)
-    if layout not in (sparse_bsr, sparse_bsc) or parts(t).values._shape[0] <= 1:
+    if layout not in (sparse_bsr, sparse_bsc):
         return True
     rows, columns = parts(t).values._shape[1:3]
+    if int((coordinates(t)[d] == at // (columns if d else rows)).sum()) <= 1:
+        return True
     if layout is sparse_bsc:
         return d == 1 or columns == 1
     return rows == 1 or (d == 0 and columns == 1)
@@ -179,7 +182,7 @@ def _select_compressed(t: Any, d: int, at: int) -> Any:
             raise RuntimeError(
                 "select(): selecting sparse dimensions is not supported for batched sparse compressed tensors."
             )
-        if not _blocks_allow(t, d):
+        if not _blocks_allow(t, d, at):
             raise RuntimeError("select(): no view exists for the given input, consider using torch.select_copy.")
         made = select(to_coo(t), d, at)
         return with_values(made, parts(made).values, True) if is_sparse(made) else made

@@ -390,8 +390,17 @@ def linear(input: Any, weight: Any, bias: Any) -> Any:
     rows = input if input.dim() == 2 else input.reshape((-1, input._shape[-1]))
     found = _MM.call((rows, weight.t()))
     if bias is not None:
-        found = found + bias
+        # A matrix and a row have a dense sum.
+        found = (found if not is_sparse(found) or is_coo(found) else found.to_dense()) + bias
     return found if input.dim() == 2 else found.reshape((*input._shape[:-1], found._shape[-1]))
+
+
+@serves("addr", above=True)
+def addr(self: Any, vec1: Any, vec2: Any, beta: Any, alpha: Any) -> Any:
+    """To a compressed matrix a product of two vectors is added, which leaves nothing sparse."""
+    if is_sparse(vec1) or is_sparse(vec2) or layout_of(self) not in (sparse_csr, sparse_csc):
+        raise refused("addr", [t for t in (self, vec1, vec2) if is_sparse(t)])
+    return torch.addr(self.to_dense(), vec1, vec2, beta=beta, alpha=alpha)
 
 
 # -- products of the module torch.sparse --------------------------------------------------------------------------

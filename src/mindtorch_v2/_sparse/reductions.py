@@ -136,6 +136,15 @@ def CSR_REDUCE(self: Any, dim: Any, keepdim: bool, dtype: Any, name: str) -> Any
     return compressed(sparse_csr, outer, torch.zeros_like(kept, dtype=index), found, (self._shape[0], 1))
 
 
+@serves("dist", above=True)
+def dist(self: Any, other: Any, p: Any) -> Any:
+    """The norm of a difference; which layouts may be subtracted, and of which a norm is taken, is their affair."""
+    sparse = [t for t in (self, other) if is_sparse(t)]
+    if not all(is_coo(t) for t in sparse):
+        raise refused("dist", sparse)
+    return torch.norm(self - other, p)
+
+
 @serves("norm", above=True)
 def norm(self: Any, p: Any, dim: Any, keepdim: bool, dtype: Any) -> Any:
     if not is_coo(self):

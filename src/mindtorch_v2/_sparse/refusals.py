@@ -34,12 +34,12 @@ _STRIDED = frozenset(
     """split.Tensor unsafe_split.Tensor diagonal_copy diagonal unsqueeze slice.Tensor glu narrow_copy view_copy
     split_with_sizes split_with_sizes_copy index_copy_ index.Tensor scatter_.src scatter_.value scatter_.reduce
     scatter_.value_reduce scatter_add_ scatter_reduce_.two sort squeeze squeeze.dim squeeze.dims squeeze_copy
-    squeeze_copy.dim squeeze_copy.dims unsqueeze_copy kron unfold""".split()
+    squeeze_copy.dim squeeze_copy.dims unsqueeze_copy kron""".split()
 )
 _MADE_LIKE_ROWS = frozenset("constant_pad_nd diag_embed _pad_circular _chunk_cat".split())
 _MADE_LIKE = frozenset(
     """baddbmm bmm linalg_cross cumsum cumprod cummax cummin lu_unpack max.dim min.dim _softmax
-    _softmax_backward_data _log_softmax aminmax cosine_similarity adaptive_max_pool2d adaptive_max_pool3d avg_pool3d
+    _softmax_backward_data _log_softmax cosine_similarity adaptive_max_pool2d adaptive_max_pool3d avg_pool3d
     reflection_pad1d replication_pad1d replication_pad2d upsample_nearest1d _upsample_nearest_exact1d
     upsample_linear1d upsample_bilinear2d upsample_bicubic2d upsample_trilinear3d avg_pool2d fractional_max_pool2d
     fractional_max_pool3d max_pool2d_with_indices topk gather index_copy scatter.src scatter.value scatter.reduce
@@ -49,9 +49,9 @@ _MADE_LIKE = frozenset(
 _MADE_SMALL = frozenset(
     """complex kthvalue ldexp.Tensor ldexp_ logical_and logical_or logical_xor mvlgamma polar logical_not logsumexp
     linalg_slogdet nll_loss_forward linalg_det linalg_lstsq linalg_pinv.atol_rtol_tensor native_batch_norm
-    soft_margin_loss""".split()
+    soft_margin_loss aminmax""".split()
 )
-_MADE_LIKE_TWICE = frozenset("cummax cummin aminmax".split())
+_MADE_LIKE_TWICE = frozenset("cummax cummin".split())
 _CONTIGUOUS = frozenset(
     "native_layer_norm convolution _layer_norm_output cat pixel_shuffle pixel_unshuffle native_group_norm "
     "_reshape_alias".split()

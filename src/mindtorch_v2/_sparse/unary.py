@@ -20,7 +20,7 @@ _BOTH = (
     "abs asin asinh atan atanh ceil deg2rad erf erfinv expm1 floor frac isinf isnan isneginf isposinf log1p neg "
     "rad2deg relu round sgn sign signbit sin sinh sqrt tan tanh trunc"
 ).split()
-_COO_ONLY = "nan_to_num round.decimals".split()
+_COO_ONLY = ["nan_to_num"]
 _COMPRESSED_ONLY = "angle".split()
 # Linear ones need no sum first.
 _LINEAR = ("neg", "neg_")
@@ -55,7 +55,7 @@ def _angle_slope(g: Any, self: Any) -> Any:
 
 # Derivatives whose dense formulas would mix layouts.
 _SLOPES: dict[str, dict[Any, Any]] = {
-    **{name: {"self": _flat} for name in "ceil floor round sign trunc round.decimals".split()},
+    **{name: {"self": _flat} for name in "ceil floor round sign trunc".split()},
     "log1p": {"self": _log1p_slope},
     "angle": {"self": _angle_slope},
 }

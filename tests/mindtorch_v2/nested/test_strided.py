@@ -27,6 +27,10 @@ nested.as_nested_tensor(many)|nested.as_nested_tensor(some(2,3,4))|nested.as_nes
 s.permute(0,2,1)|torch.stack([s,s])|s.expand(3,-1,3)|s.max()|s._nested_tensor_size()|s._nested_tensor_strides()|s._nested_tensor_storage_offsets()
 torch._nested_tensor_from_mask(some(2,3,2),torch.tensor([[True,True,False],[True,False,False]]))
 torch._nested_tensor_from_mask(some(2,3,2),torch.tensor([[True,False,True],[True,False,False]]))
+s.exp()|s.cos()|s.abs().sqrt()|s.log()|s.erf()|s.maximum(s)|s.pow(2)|s**s|s.eq(s)|s.ge(0)|s.lt(0)|s.ne(1)|s.clone().exp_()|s.clone().sub_(s)
+s.clone().tanh_()|s.clone().uniform_()|s.clone().cos_()|s.all()|s.any()|s.log_softmax(-1)|torch.full_like(s,2.)|torch.rand_like(s)
+s.maximum(some(3))|some(3).minimum(s)|torch.addcmul(s,s,s)|s.flatten()|F.cross_entropy(s,s)|F.batch_norm(s,None,None)|s.expand_as(s)
+s.positive()|torch.vstack([s,s])|torch.dstack([s,s])|F.group_norm(s,1)|torch.bernoulli(s)|s.isnan()|s.isfinite()
 torch._nested_from_padded(some(2,3,2),torch.tensor([[2,2],[1,1]]))|nested.to_padded_tensor(s,1.)|nested.narrow(some(3,5),0,1,2)
 """
 GRADIENTS = """

@@ -25,6 +25,10 @@ torch.diff(t)|torch.column_stack((t,t))|torch.real(t)|torch.nn.functional.l1_los
 torch.addmm(f45,t,e)|torch.mm(w,t.t())|torch.mm(t,e)|torch.mv(t,vec)|cl(w).mul_(t)
 cl(t).true_divide_(2)|cl(t).multiply_(2)|cl(t).subtract_(t)|torch.linalg.matrix_power(t,0)|torch.isclose(t,t)
 w.expand_as(t)|w.view_as(t)|torch.fft.fft(t)|torch.cdist(t,t)|torch.outer(vec4,t)
+torch.cos(t)|torch.exp(t)|torch.sigmoid(t)|torch.log2(t)|torch.logaddexp(t,t)|torch.nn.functional.mse_loss(t,t)|t.repeat(2,1)
+torch.nn.functional.elu(t)|torch.nn.functional.silu(t)|torch.round(t,decimals=1)|torch.aminmax(t)|torch.floor_divide(t,t)
+torch.masked_scatter(t,w>0,w)|torch.diagonal_scatter(t,vec4)|torch.nn.functional.group_norm(t,2)|t.unfold(0,2,1)
+torch.dist(t,t)|torch.dist(w,t)|torch.dist(t,w)|torch.bernoulli(t)|t.flatten(1,1)|t.flatten(0,1)|torch.index_add(t,0,vec4.long(),t)
 """
 OTHERS = """
 cl(c).resize_(8,6)|cl(c).resize_(2,6)|cl(c).resize_(4,9)|cl(c).resize_(4,3)|cl(c).resize_(6)|cl(s).resize_(8,8)
@@ -37,7 +41,10 @@ torch.sparse.sampled_addmm(c,torch.ones(2,3,5,dtype=torch.float64),torch.ones(2,
 torch.sparse.sampled_addmm(cb,torch.ones(2,2,5,dtype=torch.float64),torch.ones(2,5,4,dtype=torch.float64))
 torch.ones(0,5,5).to_sparse_csr()|torch.ones(0,5).to_sparse_csr()|torch.ones(5,0).to_sparse_bsc((1,1))
 torch.ones(0,5).to_sparse(1)|torch.ones(2,0,5).to_sparse_csc()|torch.bmm(torch.ones(2,2,2),torch.ones(2,2,2).to_sparse())
-torch._sparse_broadcast_to(o,(3,5))
+torch._sparse_broadcast_to(o,(3,5))|torch.addr(c,vec4,vec)|torch.addr(cc,vec4,vec)|torch.addr(c,vec4,vec,beta=2,alpha=3)
+torch.nn.functional.linear(c,c2,vec4)|b.select(0,0)|b.select(1,0)|bc.select(0,0)|bc.select(1,0)
+d.to_sparse_bsr((1,1)).select(0,1)|d.to_sparse_bsr((1,2)).select(1,1)|d.to_sparse_bsr((2,1)).select(0,1)
+d.to_sparse_bsr((2,1)).select(1,1)|d.to_sparse_bsc((2,1)).select(1,1)|d.to_sparse_bsc((1,2)).select(0,1)
 """
 LAYOUTS = ("s", "u", "h", "c", "cc", "b", "bc")
 LONGEST = 40
