@@ -69,16 +69,19 @@ def replaced(args: tuple[Any, ...], argnums: Argnums, new: Any) -> tuple[Any, ..
     return tuple(out)
 
 
+def need_elements(t: Any) -> None:
+    """Refuse a tensor whose elements are not all there."""
+    if isinstance(t, torch.Tensor) and t._keys & SPARSE:
+        raise NotImplementedError(f"derivatives by every element of a tensor of layout {t.layout} are not supported")
+
+
 def standard_basis(tensors: list[Any]) -> list[Any]:
     """Rows with a single one, each for an element of the tensors."""
     total = sum(t.numel() for t in tensors)
     basis: list[Any] = []
     start = 0
     for t in tensors:
-        if t._keys & SPARSE:
-            raise NotImplementedError(
-                f"derivatives by every element of a tensor of layout {t.layout} are not supported"
-            )
+        need_elements(t)
         n = t.numel()
         part = torch.zeros((total, n), dtype=t.dtype, device=t.device)
         part.diagonal(-start).fill_(1)

@@ -22,7 +22,7 @@ from .._dispatch.keys import AUTOGRAD, BACKENDS, BATCHED, VIEW
 from .._dispatch.state import STATE, is_grad_enabled, modes, set_grad_enabled
 from .._tensor_base import alias, requires_grad, set_requires_grad
 from ..utils._pytree import TreeSpec, tree_flatten, tree_unflatten
-from ._arguments import Argnums, check_real, chosen, replaced, seen, standard_basis, tensors_only
+from ._arguments import Argnums, check_real, chosen, need_elements, replaced, seen, standard_basis, tensors_only
 
 
 class Scope:
@@ -297,6 +297,8 @@ def jacrev(
         check_real("outputs", "jacrev", output)
         outputs, out_spec = tree_flatten(output)
         inputs, in_spec = tree_flatten(chosen(args, argnums))
+        for x in inputs:
+            need_elements(x)
         rows = _rows(outputs, out_spec, pull, chunk_size)
         sizes = [t.numel() for t in outputs]
         columns = [(row,) if len(sizes) == 1 else row.split(sizes, 0) for row in rows]
