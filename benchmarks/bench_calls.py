@@ -29,9 +29,9 @@ from typing import Any
 import call_lines
 
 # The promises that --check holds the library to.
-LEAST_MEAN, LEAST_LINE, LEAST_BIG_ADD, MOST_IMPORT, MOST_BYTES, MOST_CURVE = 3.0, 1.0, 2.0, 0.25, 400.0, 1.5
+LEAST_MEAN, LEAST_LINE, LEAST_BIG_ADD, MOST_IMPORT, MOST_BYTES, MOST_CURVE = 3.2, 1.0, 2.0, 0.25, 400.0, 1.5
 # The same mean over the lines of call_lines, many of which are mostly Python in both libraries.
-LEAST_WIDE_MEAN = 1.8
+LEAST_WIDE_MEAN = 1.9
 
 Call = Callable[[], Any]
 Line = tuple[str, Callable[[Any], Call]]

@@ -102,7 +102,7 @@ def _normal_of(out: Any, mean: Any, std: Any, generator: Any) -> None:
         return
     for code, by in ((_native.MUL, std), (_native.ADD, mean)):
         place = out._storage, int(out._offset), out._stride, out._dtype.code
-        given = (by, 0, (), 0)
+        given: tuple[Any, int, Any, Any] = (by, 0, (), 0)
         if isinstance(by, TensorBase):
             given = by._storage, int(by._offset), expand_strides(by, out._shape), by._dtype.code
         _native.binary(code, *place, *given, *place, out._shape, out._dtype.code, 1)
