@@ -2,7 +2,7 @@
 // their places, and the channels of a place side by side (channels last).
 // Invariant: statistics are taken plane by plane (moments.h), or over blocks of rows that depend on the shape alone, and
 // joined in order, in double; so results do not depend on the number of threads. Everything is float32 or everything
-// float64.
+// float64; x and out may be float16 or bfloat16 beside float32 where channels are not last, or mean and var are given.
 //
 // An operand is 3 arguments: storage, offset, code; dense. None: not given, or not wanted.
 //   channel_norm(x.., out.., weight|None.., bias|None.., mean.., var.., rstd|None.., images, channels, places, groups,
@@ -48,14 +48,34 @@ Dense parse_optional(PyObject* const* args, int64_t numel, int code) {
     return d;
 }
 
-template <class A> void find_moments(const Planes& p, const A* x, A* mean, A* var, A* rstd, double eps) {
+// Between n elements of memory and numbers to compute with.
+template <class T> MT_INLINE void widen_block(acc_t<T>* to, const T* from, int64_t n) {
+    cast_block(reinterpret_cast<char*>(to), CodeOf<acc_t<T>>::value, reinterpret_cast<const char*>(from),
+               CodeOf<T>::value, n);
+}
+template <class T> MT_INLINE void narrow_block(T* to, const acc_t<T>* from, int64_t n) {
+    cast_block(reinterpret_cast<char*>(to), CodeOf<T>::value, reinterpret_cast<const char*>(from),
+               CodeOf<acc_t<T>>::value, n);
+}
+
+template <class T, class A = acc_t<T>>
+void find_moments(const Planes& p, const T* x, A* mean, A* var, A* rstd, double eps) {
     const Scratch room(p.count(), sizeof(Moments));
     Moments* of = room.as<Moments>();
     parallel_for(p.count(), p.grain(1), [&](int64_t begin, int64_t end) {
         at_level(MT_BODY {
             for (int64_t i = begin; i < end; ++i) {
                 of[i] = Moments();
-                add_row(of[i], x + i * p.places, p.places);
+                if constexpr (std::is_same<A, T>::value) {
+                    add_row(of[i], x + i * p.places, p.places);
+                } else {
+                    A batch[BATCH];
+                    for (int64_t k = 0; k < p.places; k += BATCH) {
+                        const int64_t n = std::min(BATCH, p.places - k);
+                        widen_block(batch, x + i * p.places + k, n);
+                        add_batch(of[i], batch, n);
+                    }
+                }
             }
         });
     });
@@ -72,18 +92,31 @@ template <class A> void find_moments(const Planes& p, const A* x, A* mean, A* va
     }
 }
 
-template <class A> void normalize(const Planes& p, const A* x, A* out, const A* weight, const A* bias, const A* mean,
-                                  const A* var, double eps) {
+constexpr int64_t TOGETHER = 1024;  // elements that are widened at a time
+
+template <class T, class A = acc_t<T>>
+void normalize(const Planes& p, const T* x, T* out, const A* weight, const A* bias, const A* mean, const A* var,
+               double eps) {
     parallel_for(p.count(), p.grain(1), [&](int64_t begin, int64_t end) {
         at_level(MT_BODY {
             for (int64_t i = begin; i < end; ++i) {
                 const int64_t c = p.channel_of(i), s = p.set_of(i);
                 const A middle = mean[s], add = bias ? bias[c] : A(0);
                 const A scale = (A)(1.0 / std::sqrt((double)var[s] + eps) * (weight ? (double)weight[c] : 1.0));
-                const A* from = x + i * p.places;
-                A* to = out + i * p.places;
+                const T* from = x + i * p.places;
+                T* to = out + i * p.places;
+                if constexpr (std::is_same<A, T>::value) {
 #pragma GCC ivdep
-                for (int64_t k = 0; k < p.places; ++k) to[k] = (from[k] - middle) * scale + add;
+                    for (int64_t k = 0; k < p.places; ++k) to[k] = (from[k] - middle) * scale + add;
+                } else {
+                    A row[TOGETHER];
+                    for (int64_t k = 0; k < p.places; k += TOGETHER) {
+                        const int64_t n = std::min(TOGETHER, p.places - k);
+                        widen_block(row, from + k, n);
+                        for (int64_t j = 0; j < n; ++j) row[j] = (row[j] - middle) * scale + add;
+                        narrow_block(to + k, row, n);
+                    }
+                }
             }
         });
     });
@@ -189,8 +222,9 @@ template <class A> void find_last_moments(const Planes& p, const A* x, A* mean, 
         if (rstd) rstd[s] = (A)(1.0 / std::sqrt(v + eps));
     }
 }
-template <class A> void normalize_last(const Planes& p, const A* x, A* out, const A* weight, const A* bias,
-                                       const A* mean, const A* var, double eps) {
+template <class T, class A = acc_t<T>>
+void normalize_last(const Planes& p, const T* x, T* out, const A* weight, const A* bias, const A* mean, const A* var,
+                    double eps) {
     const int64_t n = p.channels, all = p.groups ? p.count() : n;
     const Scratch room(checked_mul(all, 3), sizeof(A));
     A *scale = room.as<A>(), *add = scale + all, *middle = add + all;
@@ -200,13 +234,29 @@ template <class A> void normalize_last(const Planes& p, const A* x, A* out, cons
         add[i] = bias ? bias[c] : A(0);
         middle[i] = mean[s];
     }
-    for_each_row(p, [&](int64_t at, int64_t image) __attribute__((always_inline)) {
-        const A* from = x + at;
-        A* to = out + at;
-        const int64_t first = p.groups ? image * n : 0;
+    auto apply = [&](const A* from, A* to, int64_t row) __attribute__((always_inline)) {
+        const int64_t first = p.groups ? row / p.places * n : 0;
         const A *m = middle + first, *f = scale + first, *d = add + first;
 #pragma GCC ivdep
         for (int64_t c = 0; c < n; ++c) to[c] = (from[c] - m[c]) * f[c] + d[c];
+    };
+    parallel_for(p.images * p.places, lane_grain(n, 1), [&](int64_t begin, int64_t end) {
+        if constexpr (std::is_same<A, T>::value) {
+            at_level(MT_BODY {
+                for (int64_t r = begin; r < end; ++r) apply(x + r * n, out + r * n, r);
+            });
+        } else {
+            const int64_t most = std::max<int64_t>(1, TOGETHER / n);
+            const Row<A> tile(most * n);
+            at_level(MT_BODY {
+                for (int64_t r = begin; r < end; r += most) {
+                    const int64_t rows = std::min(most, end - r);
+                    widen_block(tile.get(), x + r * n, rows * n);
+                    for (int64_t k = 0; k < rows; ++k) apply(tile.get() + k * n, tile.get() + k * n, r + k);
+                    narrow_block(out + r * n, tile.get(), rows * n);
+                }
+            });
+        }
     });
 }
 
@@ -217,29 +267,28 @@ PyObject* channel_norm(PyObject*, PyObject* const* args, Py_ssize_t nargs) {
         const double eps = as_double(args[26]);
         const bool given = as_bool(args[27]);
         const Dense x = parse_dense(args, p.numel());
+        const bool half = x.code == F16 || x.code == BF16;
+        const int code = half ? (int)F32 : x.code;
         const Dense out = parse_optional(args + 3, p.numel(), x.code);
-        const Dense weight = parse_optional(args + 6, p.channels, x.code);
-        const Dense bias = parse_optional(args + 9, p.channels, x.code);
-        const Dense mean = parse_optional(args + 12, p.sets(), x.code),
-                    var = parse_optional(args + 15, p.sets(), x.code);
-        const Dense rstd = parse_optional(args + 18, p.sets(), x.code);
+        const Dense weight = parse_optional(args + 6, p.channels, code),
+                    bias = parse_optional(args + 9, p.channels, code);
+        const Dense mean = parse_optional(args + 12, p.sets(), code), var = parse_optional(args + 15, p.sets(), code);
+        const Dense rstd = parse_optional(args + 18, p.sets(), code);
         if (!out.data || !mean.data || !var.data) fail(PyExc_TypeError, "channel_norm: a result is missing");
-        if (x.code != F32 && x.code != F64) fail_dtype("channel_norm", x.code);
+        if (half && p.last && !given) fail_dtype("channel_norm", x.code);
         if (p.numel() == 0) Py_RETURN_NONE;
-        auto run = [&](auto t) {
-            using A = decltype(t);
+        dispatch_float(x.code, "channel_norm", [&](auto t) {
+            using T = decltype(t);
+            using A = acc_t<T>;
             GilRelease unlocked(p.numel());
-            if (p.last) {
-                if (!given) find_last_moments(p, x.as<const A>(), mean.as<A>(), var.as<A>(), rstd.as<A>(), eps);
-                return normalize_last(p, x.as<const A>(), out.as<A>(), weight.as<const A>(), bias.as<const A>(),
-                                      mean.as<const A>(), var.as<const A>(), eps);
-            }
-            if (!given) find_moments(p, x.as<const A>(), mean.as<A>(), var.as<A>(), rstd.as<A>(), eps);
-            normalize(p, x.as<const A>(), out.as<A>(), weight.as<const A>(), bias.as<const A>(), mean.as<const A>(),
-                      var.as<const A>(), eps);
-        };
-        if (x.code == F32) run(float());
-        else run(double());
+            if (!given && !p.last) find_moments(p, x.as<const T>(), mean.as<A>(), var.as<A>(), rstd.as<A>(), eps);
+            if constexpr (std::is_same<A, T>::value)
+                if (!given && p.last)
+                    find_last_moments(p, x.as<const A>(), mean.as<A>(), var.as<A>(), rstd.as<A>(), eps);
+            const A *w = weight.as<const A>(), *b = bias.as<const A>(), *m = mean.as<const A>(), *v = var.as<const A>();
+            if (p.last) normalize_last(p, x.as<const T>(), out.as<T>(), w, b, m, v, eps);
+            else normalize(p, x.as<const T>(), out.as<T>(), w, b, m, v, eps);
+        });
         Py_RETURN_NONE;
     });
 }
