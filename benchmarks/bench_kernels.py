@@ -21,6 +21,7 @@ import statistics
 import sys
 import time
 from collections.abc import Callable, Iterator
+from operator import attrgetter
 from typing import Any
 
 from bench_calls import Call, Line, Result, write_json
@@ -80,6 +81,9 @@ def pointwise() -> Iterator[Line]:
         yield line(f"{name} 1e6", operator(name), square)
     for name in ("erf", "exp", "log10"):
         yield line(f"{name} float64", operator(name), square, dtype="float64")
+    for name in ("lgamma", "digamma", "i0", "special.i0e", "special.i1e", "special.modified_bessel_k0"):
+        positive = lambda t, a, name=name: attrgetter(name)(t)(a.abs() + 0.1)  # noqa: E731
+        yield line(f"{name} 1e5", positive, (100_000,))
     yield line("erfinv", lambda t, a: (a * 0.49).erfinv(), square)
     yield line("logaddexp 1e6", operator("logaddexp"), square, square)
     yield line("threshold 1e6", function("threshold", threshold=0.1, value=2.0), square)
@@ -190,6 +194,10 @@ def norms() -> Iterator[Line]:
             yield line(f"log_softmax rows of {tail}", function("log_softmax", dim=1), shape, dtype=dtype, grad=grad)
             yield line(f"layer_norm rows of {tail}", lambda t, x: t.nn.functional.layer_norm(x, x.shape[1:]), shape,
                        dtype=dtype, grad=grad)  # fmt: skip
+    for dtype in HALVES:
+        yield line(f"batch_norm eval {dtype}", lambda t, x, m: t.nn.functional.batch_norm(x, m, m.abs() + 1), image,
+                   (64,), dtype=dtype)  # fmt: skip
+        yield line(f"group_norm 8 {dtype}", function("group_norm", num_groups=8), image, dtype=dtype)
     yield line("softmax over dim 0", function("softmax", dim=0), (1024, 1024))
     yield line("layer_norm bfloat16", lambda t, x: t.nn.functional.layer_norm(x, (1024,)), (1024, 1024),
                dtype="bfloat16")  # fmt: skip

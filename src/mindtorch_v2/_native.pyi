@@ -1341,6 +1341,19 @@ def pool_line(
 ) -> None:
     """The largest element of each window of a row."""
 
+def bessel(
+    kind: int,
+    x: Storage,
+    x_offset: int,
+    x_code: int,
+    out: Storage,
+    out_offset: int,
+    out_code: int,
+    n: int,
+    /,
+) -> None:
+    """A modified Bessel function of each element."""
+
 def bag_rows(
     weight: Storage,
     weight_offset: int,

@@ -18,6 +18,7 @@ import mindtorch_v2 as torch
 from mindtorch_v2 import _native
 
 F = torch.nn.functional
+LIBRARY = os.environ.get("MINDTORCH_CPU") == "baseline"  # the C library's functions then, up to two ulps
 STEP = {"float64": 1e-12, "float32": 2e-6, "bfloat16": 8e-3, "float16": 1e-3}
 
 
@@ -77,6 +78,30 @@ def test_layer_norm_of_two_byte_rows(width: int, dtype: str) -> None:
     dx, dw = torch.autograd.grad(y, (leaf, weight), g)
     near(dx, rstd * (d - d.mean(1, keepdims=True) - hat * (d * hat).mean(1, keepdims=True)), dtype)
     near(dw, (pulled * hat).sum(0), dtype)
+
+
+@pytest.mark.parametrize("dtype", ["bfloat16", "float16"])
+@pytest.mark.parametrize("last", [False, True])
+@pytest.mark.parametrize("places", [(5, 7), (70, 70)])
+def test_two_byte_planes(places: tuple[int, int], last: bool, dtype: str) -> None:
+    x, weight, bias = values(3, 6, *places, dtype=dtype), values(6, dtype=dtype, seed=1), values(6, dtype=dtype, seed=2)
+    mean, var = values(6, dtype=dtype, seed=3), values(6, dtype=dtype, seed=4).abs() + 0.5
+    given = x.contiguous(memory_format=torch.channels_last) if last else x
+    v, w, b = wide(x), wide(weight)[:, None, None], wide(bias)[:, None, None]
+
+    def scaled(middle: Any, square: Any) -> Any:
+        return (v - middle) / np.sqrt(square + 1e-5) * w + b
+
+    fixed = (wide(mean)[:, None, None], wide(var)[:, None, None])
+    near(F.batch_norm(given, mean, var, weight, bias), scaled(*fixed), dtype)
+    axes = (0, 2, 3)
+    taken = v.mean(axes, keepdims=True), v.var(axes, keepdims=True)
+    got = F.batch_norm(given, None, None, weight, bias, True)
+    near(got, scaled(*taken), dtype)
+    assert got.stride() == given.stride() and got.dtype is x.dtype
+    groups = v.reshape(3, 2, -1)
+    each = [np.repeat(m, 3, 1).reshape(3, 6, 1, 1) for m in (groups.mean(2), groups.var(2))]
+    near(F.group_norm(given, 2, weight, bias), scaled(*each), dtype)
 
 
 # -- bags -------------------------------------------------------------------------------------------------------------
@@ -202,8 +227,7 @@ def test_float64_functions(name: str) -> None:
         exact = getattr(np, {"atan": "arctan", "asin": "arcsin", "acos": "arccos", "atanh": "arctanh"}[name])(
             given.astype(long)
         )
-        library = os.environ.get("MINDTORCH_CPU") == "baseline"  # the C library's functions then, up to two ulps
-        assert in_ulps(getattr(torch, name)(t), exact) < (2.0 if library else 1.0)
+        assert in_ulps(getattr(torch, name)(t), exact) < (2.0 if LIBRARY else 1.0)
 
 
 @pytest.mark.parametrize("repeat", [1, 40])
@@ -220,3 +244,36 @@ def test_float64_functions_at_their_edges(repeat: int) -> None:
             np.testing.assert_allclose(got, expected, rtol=1e-15)
             same = ~np.isnan(expected)
             np.testing.assert_array_equal(np.signbit(got)[same], np.signbit(expected)[same])
+
+
+# -- special functions ------------------------------------------------------------------------------------------------
+@pytest.mark.parametrize("dtype", ["float32", "float64"])
+def test_modified_bessel_functions(dtype: str) -> None:
+    special = pytest.importorskip("scipy.special")
+    drawn = np.concatenate([np.linspace(-30, 30, 4001), 10.0 ** np.linspace(-8, 2, 500), [0.0, 2.0, 8.0, 600.0]])
+    x = torch.from_numpy(drawn).to(getattr(torch, dtype))
+    exact, near = wide(x), 4e-15 if dtype == "float64" else 1e-7
+    with np.errstate(all="ignore"):
+        for ours, theirs in (
+            ("i0", "i0"), ("i0e", "i0e"), ("i1", "i1"), ("i1e", "i1e"), ("modified_bessel_i0", "i0"),
+            ("modified_bessel_i1", "i1"), ("modified_bessel_k0", "k0"), ("modified_bessel_k1", "k1"),
+            ("scaled_modified_bessel_k0", "k0e"), ("scaled_modified_bessel_k1", "k1e"),
+        ):  # fmt: skip
+            expected = getattr(special, theirs)(exact)
+            got = wide(getattr(torch.special, ours)(x))
+            if dtype == "float32":  # what has all its bits there
+                rounded = expected.astype(np.float32).astype(np.float64)
+                got, expected = (np.where(np.abs(v) < 1e-37, 0, v) for v in (got, rounded))
+            np.testing.assert_allclose(got, expected, rtol=near)
+
+
+def test_log_gamma_of_float32() -> None:
+    special = pytest.importorskip("scipy.special")
+    drawn = np.concatenate(
+        [np.linspace(0.01, 40, 5000), 10.0 ** np.linspace(-30, 30, 500), 1 + np.linspace(-1, 1, 99) / 1e6]
+    )
+    for given in (drawn, np.array([-0.5, -1.5, 0.0, -2.0, np.inf, np.nan, 3e38, 1e-40])):
+        x = torch.from_numpy(given.astype(np.float32))
+        with np.errstate(over="ignore"):
+            expected = special.gammaln(wide(x)).astype(np.float32)
+        np.testing.assert_allclose(torch.lgamma(x).numpy(), expected, rtol=3e-7 if LIBRARY else 1.3e-7)

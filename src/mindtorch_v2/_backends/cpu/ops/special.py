@@ -1,4 +1,4 @@
-"""CPU lines of special functions: SciPy and NumPy over the tensors' memory.
+"""CPU lines of special functions: modified Bessel functions natively, others by SciPy and NumPy.
 
 Invariant: values are computed in float64 and rounded once.
 """
@@ -10,7 +10,8 @@ from typing import Any
 from .... import _native
 from ...._ops.rules.layout import expand_strides
 from ...._ops.special import POLYNOMIALS
-from ...._tensor_base import TensorBase
+from ...._tensor_base import TensorBase, numel
+from ..kernels.dense import deliver, dense_as, operand, target, wide_dtype
 from ..lines import cpu, into
 from ..numpy_view import np_view
 from .polynomials import far_polynomial
@@ -36,14 +37,31 @@ def scipy_special(name: str) -> Any:
 
 
 for _name, _theirs in (
-        ("i0", "i0"), ("igamma", "gammainc"), ("igammac", "gammaincc"), ("special_i0e", "i0e"), ("special_i1", "i1"),
-        ("special_i1e", "i1e"), ("special_erfcx", "erfcx"), ("special_log_ndtr", "log_ndtr"),
+        ("igamma", "gammainc"), ("igammac", "gammaincc"), ("special_erfcx", "erfcx"), ("special_log_ndtr", "log_ndtr"),
         ("special_ndtri", "ndtri"), ("special_zeta", "zeta"), ("special_bessel_j0", "j0"), ("special_bessel_j1", "j1"),
-        ("special_bessel_y0", "y0"), ("special_bessel_y1", "y1"), ("special_modified_bessel_i0", "i0"),
-        ("special_modified_bessel_i1", "i1"), ("special_modified_bessel_k0", "k0"),
-        ("special_modified_bessel_k1", "k1"), ("special_scaled_modified_bessel_k0", "k0e"),
-        ("special_scaled_modified_bessel_k1", "k1e")):
+        ("special_bessel_y0", "y0"), ("special_bessel_y1", "y1")):
     cpu(_name, scipy_special(_theirs))
+
+
+def _modified(kind: int) -> Any:
+    """A modified Bessel function, by its number in the native module."""
+
+    def kernel(out: Any, self: Any) -> None:
+        dt = wide_dtype(out._dtype)
+        result = target(out, dt)
+        if numel(out):
+            _native.bessel(kind, *operand(dense_as(self, dt)), *operand(result), numel(out))
+        deliver(out, result)
+
+    return into(kernel)
+
+
+for _name, _kind in (
+        ("i0", 0), ("special_modified_bessel_i0", 0), ("special_i0e", 1), ("special_i1", 2),
+        ("special_modified_bessel_i1", 2), ("special_i1e", 3), ("special_modified_bessel_k0", 4),
+        ("special_scaled_modified_bessel_k0", 5), ("special_modified_bessel_k1", 6),
+        ("special_scaled_modified_bessel_k1", 7)):
+    cpu(_name, _modified(_kind))
 
 
 def _airy(out: Any, self: Any) -> None:
