@@ -101,6 +101,8 @@ def _define(ns: str, name: str, schema: str) -> CustomOp:
 class CustomOp:
     """An operator whose parts are registered one by one; made by `custom_op`."""
 
+    __name__: str
+
     def __init__(
         self, lib: Library, cpp_ns: str, schema: Op, operator_name: str, ophandle: Any, *, _private_access: bool = False
     ) -> None:

@@ -25,11 +25,8 @@ def _tensor() -> Any:
 
 
 SUPPORTED_PARAM_TYPES = _parameter_types()
-SUPPORTED_RETURN_TYPES = {
-    t: word
-    for t, word in ((t, _return_type(t)) for t in (_tensor(), list[_tensor()], int, float, bool, int | float | bool))
-    if word is not None
-}
+_RETURNED: tuple[Any, ...] = (_tensor(), list.__class_getitem__(_tensor()), int, float, bool, int | float | bool)
+SUPPORTED_RETURN_TYPES = {t: word for t, word in ((t, _return_type(t)) for t in _RETURNED) if word is not None}
 
 
 def tuple_to_list(tuple_type: Any) -> Any:

@@ -49,14 +49,14 @@ def is_iterable_of_tensors(iterable: Any) -> bool:
         return False
 
 
+def _copy(t: Any) -> Any:
+    return t.detach().clone()
+
+
 def clone_inputs(args: Any) -> list[Any]:
     """The values with tensors copied."""
     return [
-        a.detach().clone()
-        if isinstance(a, TensorBase)
-        else [t.detach().clone() for t in a]
-        if is_iterable_of_tensors(a)
-        else a
+        _copy(a) if isinstance(a, TensorBase) else [_copy(t) for t in a] if is_iterable_of_tensors(a) else a
         for a in args
     ]
 
@@ -129,8 +129,8 @@ class SchemaCheckMode(TorchDispatchMode):
                     raise RuntimeError(f"Argument {label} is not defined as mutable but was mutated")
                 self.mutated.append(Mutation(name, label))
         for i, j in combinations(range(len(func._schema.returns)), 2):
-            both = (_SchemaArgument(_SchemaArgType.output, k) for k in (i, j))
-            if _overlaps(results[i], results[j]) and not info.may_contain_alias(*both):
+            one, other = (_SchemaArgument(_SchemaArgType.output, k) for k in (i, j))
+            if _overlaps(results[i], results[j]) and not info.may_contain_alias(one, other):
                 raise RuntimeError(f"Outputs {i} and {j} alias unexpectedly")
         return out
 

@@ -68,7 +68,8 @@ def _dual(a: Any, tangent: Any) -> Any:
     """An argument with a tangent, zeros if not given, where it has a derivative."""
     if not isinstance(a, TensorBase) or not a.requires_grad:
         return a
-    plain: Any = a.detach()
+    whole: Any = a
+    plain = whole.detach()
     return forward_ad.make_dual(plain, torch.zeros_like(plain) if tangent is None else tangent)
 
 

@@ -39,9 +39,10 @@ def _pairs(self: Any, p: float) -> tuple[Any, list[Any]]:
 def _pairs_backward(grad: Any, needs: Any, args: Any, kept: Any) -> tuple[Any, None]:
     self, p = args
     dt = self._dtype
-    dx = fresh(self._shape, dt)
+    rows, width = self._shape
+    dx = fresh((rows, width), dt)
     _native.pair_distances_backward(*operand(dense_as(grad, dt)), *operand(dense_as(self, dt)),
-                                    *operand(dense_as(kept[0], dt)), *operand(dx), *self._shape, p)  # fmt: skip
+                                    *operand(dense_as(kept[0], dt)), *operand(dx), rows, width, p)  # fmt: skip
     return dx, None
 
 

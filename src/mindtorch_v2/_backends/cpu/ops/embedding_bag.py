@@ -32,14 +32,15 @@ def _fits(weight: Any, indices: Any, offsets: Any, scale_grad_by_freq: bool, mod
 def _bag(*args: Any) -> Any:
     weight, indices, offsets, _, mode, _, scale, include_last_offset, padding_idx = args
     n, bags, dt = indices._shape[0], offsets._shape[0] - (1 if include_last_offset else 0), weight._dtype
-    out = fresh((bags, weight._shape[1]), dt)
+    rows, width = weight._shape
+    out = fresh((bags, width), dt)
     where, sizes, largest = fresh((n,), int64), fresh((bags,), int64), fresh((bags,), int64)
     _native.fill(largest._storage, 0, largest._stride, int64.code, largest._shape, 0)
-    scaled = (None, 0, 0) if scale is None else operand(dense_as(scale, dt))
+    scaled: tuple[Any, int, int] = (None, 0, 0) if scale is None else operand(dense_as(scale, dt))
     fine = _native.bag_rows(
         *operand(dense_as(weight, dt)), *operand(dense_as(indices, int64)), *operand(dense_as(offsets, int64)), *scaled,
         *operand(out), *operand(where), *operand(sizes),
-        n, bags, *weight._shape, mode == _MEAN, max(-1, padding_idx))  # fmt: skip
+        n, bags, rows, width, mode == _MEAN, max(-1, padding_idx))  # fmt: skip
     # What is wrong with an index or a start, the parts say; they also know starts that fall.
     return (out, where, sizes, largest) if fine else _WHOLE.parts.run(BAG, args, int(CPU))
 
