@@ -10,6 +10,7 @@ from typing import Any
 
 from ...._dtype import bool as bool_
 from ...._dtype import float32
+from ...common.runtime import empty_contiguous
 from ..lines import accepts_dtype, call, fused, npu
 
 FORWARD, BACKWARD = "aclnnFlashAttentionScore", "aclnnFlashAttentionScoreGrad"
@@ -83,11 +84,12 @@ def _attention(query: Any, key: Any, value: Any, attn_mask: Any, dropout_p: floa
     hidden, mode = _hidden(query, key, attn_mask, is_causal)
     q, k, v = _by_head(query), _by_head(key), _by_head(value)
     batch, heads, rows = q._shape[:3]
-    top, total = (q.new_empty((batch, heads, rows, _COPIES), dtype=float32) for _ in range(2))
-    out = query.new_empty(query._shape)
+    dev = query._device
+    top, total = (empty_contiguous((batch, heads, rows, _COPIES), float32, dev) for _ in range(2))
+    out = empty_contiguous(query._shape, query._dtype, dev)
     call(FORWARD, "scaled_dot_product_attention", q, k, v, None, None, None, hidden, None, _factor(query, scale), 1.0,
          _ALL, _ALL, heads, "BNSD", _PLAIN if attn_mask is None else _SOME_SEE_NOTHING, mode, top, total,
-         query.new_empty((0,)), _by_head(out))
+         empty_contiguous((0,), query._dtype, dev), _by_head(out))
     return out, (out, top, total, *(() if hidden is None else (hidden,)))
 
 
@@ -96,11 +98,12 @@ def _back(grad: Any, needs: Any, args: Any, kept: Any) -> Any:
     result, top, total = kept[:3]
     hidden = kept[3] if len(kept) > 3 else None
     compressed = is_causal and max(query._shape[-2], key._shape[-2]) > _COMPRESSED
-    grads = [t.new_empty(t._shape) for t in (query, key, value)]
+    grads = [empty_contiguous(t._shape, t._dtype, t._device) for t in (query, key, value)]
     call(BACKWARD, "scaled_dot_product_attention_backward", *(_by_head(t) for t in (query, key, value, grad)), None,
          None, None, hidden, top, total, None, _by_head(result), None, _factor(query, scale), 1.0, _ALL, _ALL,
          _by_head(query)._shape[1], "BNSD", _PLAIN if attn_mask is None else _SOME_SEE_NOTHING,
-         _LEFT_UP if compressed else _GIVEN, *(_by_head(t) for t in grads), query.new_empty((0,)))
+         _LEFT_UP if compressed else _GIVEN, *(_by_head(t) for t in grads),
+         empty_contiguous((0,), query._dtype, query._device))
     return (*(t if need else None for t, need in zip(grads, needs)), None, None, None, None, None)
 
 
