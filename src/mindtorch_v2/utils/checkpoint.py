@@ -8,6 +8,7 @@ node of the graph, whose backward runs the call and a pass of its own.
 from __future__ import annotations
 
 import contextlib
+import threading
 import warnings
 import weakref
 from collections.abc import Callable, Iterable, Iterator
@@ -26,6 +27,7 @@ __all__ = [
     "CheckpointError",
     "CheckpointFunction",
     "DefaultDeviceType",
+    "GraphExecGroup",
     "check_backward_validity",
     "checkpoint",
     "checkpoint_sequential",
@@ -236,6 +238,39 @@ enable checkpoint\u2011debug mode globally.
 _USED = object()
 
 
+class _Groups(threading.local):
+    """The group of this thread's backward passes."""
+
+    current: GraphExecGroup | None = None
+
+
+_GROUPS = _Groups()
+
+
+class GraphExecGroup:
+    """Inside, backward passes run a checkpointed call again once for all of them; no two may use the same saved value.
+    Only for `use_reentrant=False`."""
+
+    def __enter__(self) -> GraphExecGroup:
+        if _GROUPS.current is not None:
+            raise RuntimeError(f"GraphExecGroup contexts cannot be nested. Already inside group {_GROUPS.current}")
+        _GROUPS.current = self
+        return self
+
+    def __exit__(self, *args: object) -> None:
+        _GROUPS.current = None
+
+    @classmethod
+    def _get_current_group(cls) -> GraphExecGroup | None:
+        return _GROUPS.current
+
+
+_OVERLAP = (
+    "Performing two backward calls that overlap (i.e. require the same saved activation in order to compute gradients) "
+    "is not allowed while under the torch.utils.checkpoint.GraphExecGroup context. "
+)
+
+
 class _Stop(Exception):
     """Everything that was saved has been computed again."""
 
@@ -283,7 +318,8 @@ class _Frame:
             raise CheckpointError(self.logs.report()) from error
 
     def value(self, place: _Place) -> Any:
-        number: Any = current_pass()
+        group = _GROUPS.current
+        number: Any = current_pass() if group is None else group
         if number == -1:
             number = object()
         if number not in self.done:
@@ -291,9 +327,9 @@ class _Frame:
         found = place.values[number]
         if found is _USED:
             raise CheckpointError(
-                "torch.utils.checkpoint: Unpack is being triggered for a tensor that was already unpacked once. If you "
-                "are calling ctx.saved_tensors in backward, make sure to do so only once. Otherwise please open an "
-                "issue with details on your use case."
+                "torch.utils.checkpoint: Unpack is being triggered for a tensor that was already unpacked once. "
+                f"{_OVERLAP if group is not None else ''}If you are calling ctx.saved_tensors in backward, make sure "
+                "to do so only once. Otherwise please open an issue with details on your use case."
             )
         place.values[number] = _USED
         return found

@@ -76,7 +76,6 @@ NAMES: dict[str, dict[str, str]] = {
         "the inside of PyTorch's library": "ThroughputBenchmark cmake_prefix_path cpp_backtrace "
         "get_cpp_backtrace throughput_benchmark"
     },
-    "utils.checkpoint": {_COMPILER: "GraphExecGroup"},
     "xpu": {_DEVICES: "change_current_allocator graph make_graphed_callables streams use_mem_pool"},
 }
 
