@@ -5,7 +5,6 @@ Invariant: everything here is Python over rows; what is contracted ends in one s
 
 from __future__ import annotations
 
-import numbers
 from collections.abc import Sequence
 from typing import Any
 
@@ -13,7 +12,6 @@ from . import _einsum
 from ._api import lazy_tables
 from ._dispatch import registry
 from ._dispatch.binding import Overloads, is_index, need
-from ._dispatch.complaint import of_signatures
 from ._dispatch.keys import AUTOCASTS, NESTED
 from ._dispatch.op import plain_name
 from ._dispatch.state import modes
@@ -310,6 +308,8 @@ def gradient(input: Any, *, spacing: Any = 1, dim: Any = None, edge_order: int =
     ):
         given = {"spacing": (spacing, 1), "dim": (dim, None), "edge_order": (edge_order, 1)}
         named = {name: value for name, (value, default) in given.items() if value is not default}
+        from ._dispatch.complaint import of_signatures
+
         raise of_signatures("gradient", list(_GRADIENT), True, (input,), named)
     spacing = 1 if spacing is None else spacing
     dims = list(range(input.dim())) if dim is None else list(dim) if listed else [dim]
@@ -346,6 +346,8 @@ def gradient(input: Any, *, spacing: Any = 1, dim: Any = None, edge_order: int =
 def _is_spacing(value: Any) -> bool:
     """A number, or numbers or tensors in a list."""
     listed = value if isinstance(value, (list, tuple)) else () if value is None else (value,)
+    import numbers
+
     return all(isinstance(v, (numbers.Number, TensorBase)) for v in listed)
 
 
