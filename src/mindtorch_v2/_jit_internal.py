@@ -106,9 +106,10 @@ def boolean_dispatch(
         given = args[arg_index] if arg_name not in kwargs and arg_index < len(args) else default
         return (if_true if kwargs.get(arg_name, given) else if_false)(*args, **kwargs)
 
-    text = if_true.__doc__ or if_false.__doc__
-    if text is not None:
-        fn.__doc__ = if_true.__doc__ = if_false.__doc__ = text
+    if if_true.__doc__ is not None:
+        fn.__doc__ = if_false.__doc__ = if_true.__doc__
+    elif if_false.__doc__ is not None:
+        fn.__doc__ = if_true.__doc__ = if_false.__doc__
     if module_name is not None:
         fn.__module__ = module_name
     if func_name is not None:

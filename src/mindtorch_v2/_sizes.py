@@ -122,6 +122,7 @@ def strided_bytes(shape: Ints, stride: Ints, offset: int, itemsize: int) -> int:
     reach = 1
     for i, s in enumerate(shape):
         if s == 0:
+            expect_sizes(shape)
             return 0
         if s < 0 or stride[i] < 0:
             raise geometry_too_large(shape, stride)
@@ -132,11 +133,19 @@ def strided_bytes(shape: Ints, stride: Ints, offset: int, itemsize: int) -> int:
     return total
 
 
+def expect_sizes(shape: Ints) -> None:
+    """No tensor has a negative size, whatever its others are. PyTorch makes some where another size is 0."""
+    for s in shape:
+        if s < 0:
+            raise RuntimeError(f"Trying to create tensor with negative dimension {s}: {list(shape)}")
+
+
 def resized_bytes(shape: Ints, stride: Ints, offset: int, itemsize: int) -> int:
     """Bytes that a storage must have for a shape it is to be given."""
     reach = 1
     for i, s in enumerate(shape):
         if s == 0:
+            expect_sizes(shape)
             return 0
         reach += stride[i] * (s - 1)
     total = (reach + offset) * itemsize

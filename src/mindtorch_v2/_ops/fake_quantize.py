@@ -195,7 +195,8 @@ def chosen(least: float, most: float, low: int, high: int, symmetric: bool) -> t
     from_least, from_most = low - least / scale, high - most / scale
     nearer = abs(low) - abs(least / scale) < abs(high) - abs(most / scale)
     zero = (low + high) / 2 if both else from_least if nearer else from_most
-    return scale, min(max(round(zero), low), high)
+    # An infinite range has no zero point: PyTorch answers what a CPU makes of NaN as an int32.
+    return scale, -(2**31) if math.isnan(zero) else round(min(max(zero, low), high))
 
 
 def _choose(self: Any, reduce_range: bool) -> tuple[float, int]:

@@ -15,7 +15,7 @@ from ..._layout import channels_last, channels_last_3d, contiguous_format, prese
 from ..._layout import layout as layout_type
 from ..._mypyc import i64
 from ..._promotion import number_dtype, promote, result_type_of
-from ..._sizes import LONG_MAX, SHORT, numel_of, too_large
+from ..._sizes import LONG_MAX, SHORT, expect_sizes, numel_of, too_large
 from ..._strides import contiguous_strides, format_of, format_strides, view_strides
 from ..._tensor_base import TensorBase
 from .base import wrap_dim, wrap_dims
@@ -132,7 +132,7 @@ def check_sizes(name: str, size: Ints) -> None:
         if n < 0:
             if name == "zeros":
                 raise RuntimeError("zeros: Dimension size must be non-negative.")
-            raise RuntimeError(f"Trying to create tensor with negative dimension {n}: {list(size)}")
+            expect_sizes(size)
 
 
 def held(dt: dtype) -> dtype:
