@@ -6,6 +6,7 @@ through the dispatcher from the top.
 
 from __future__ import annotations
 
+import functools
 import sys
 from typing import Any
 
@@ -14,7 +15,7 @@ from ._api import overloads as _names
 from ._dispatch import registry
 from ._dispatch.binding import Unpack, bind
 from ._dispatch.op import Op
-from ._dispatch.schema import Arg, Schema
+from ._dispatch.schema import Arg, Schema, parse
 from ._dispatch.state import STATE
 from ._overrides import ask, given_values, has_torch_function
 from ._tensor import Tensor
@@ -138,7 +139,17 @@ class OpOverload:
         self.__name__ = f"{packet.__name__}.{overload}"
         self.__qualname__ = self.__name__
         self.__module__ = packet.__module__
-        self._schema = FunctionSchema(packet._qualified_op_name, overload, op.schema)
+
+    @functools.cached_property
+    def _schema(self) -> FunctionSchema:
+        """What PyTorch shows of the overload; the row that serves it may take more."""
+        shown = None
+        if self.namespace == "aten":
+            from ._api.shown_schemas import SHOWN
+
+            shown = SHOWN.get(self._opname if self._overloadname == "default" else self.__name__)
+        schema = self._op.schema if shown is None else parse(shown)
+        return FunctionSchema(self._overloadpacket._qualified_op_name, self._overloadname, schema)
 
     def __call__(self, /, *args: Any, **kwargs: Any) -> Any:
         if _overridden(args, kwargs):
@@ -377,10 +388,11 @@ def refusal(overload: OpOverload, args: tuple[Any, ...], kwargs: dict[str, Any])
         if not fits or (
             a.is_tensor and value is not None and not isinstance(value, TensorBase) and not op.numbers >> i & 1
         ):
+            wanted = next((str(s.type) for s in schema.arguments if s.name == a.name), _type_text(a))
             return RuntimeError(
-                f"{head} Expected a value of type '{schema.arguments[i].type}' for argument '{a.name}' but instead "
+                f"{head} Expected a value of type '{wanted}' for argument '{a.name}' but instead "
                 f"found type '{type(value).__name__}'.\nPosition: {i}\nValue: {value!r}\n{tail}\n"
-                f"Cast error details: Unable to cast {value} to {schema.arguments[i].type}"
+                f"Cast error details: Unable to cast {value} to {wanted}"
             )
     unknown = [k for k in kwargs if op.schema.index(k) < 0]
     return RuntimeError(

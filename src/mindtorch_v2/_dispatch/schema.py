@@ -169,6 +169,8 @@ def _arg(text: str, kwonly: bool, whole: str) -> Arg:
     symbolic = kind == "SymInt"
     if symbolic:
         kind = "int"
+    elif kind == "SymBool":
+        kind = "bool"
     if kind not in KINDS:
         raise ValueError(f"schema {whole!r}: unknown type {kind!r}; known: {', '.join(sorted(KINDS))}")
     if element_optional and is_list:
