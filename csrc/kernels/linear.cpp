@@ -113,7 +113,7 @@ char* parse_memory(PyObject* const* args, int64_t count, int itemsize) {
 // f(type, i) for each matrix, in the threads; whether it was true of all.
 template <class F> bool each(const Batch& b, int64_t work, F&& f) {
     std::atomic<bool> fine{true};
-    const int64_t cost = std::max<int64_t>(1, b.n * b.n * work);
+    const int64_t cost = std::max<int64_t>(1, saturated_mul(b.n * b.n, work));
     GilRelease unlocked(saturated_mul(b.count, cost));
     const auto run = [&](auto type) {
         parallel_for(b.count, std::max<int64_t>(1, GRAIN / cost), [&](int64_t begin, int64_t end) {
@@ -165,7 +165,7 @@ PyObject* solve_small(PyObject*, PyObject* const* args, Py_ssize_t nargs) {
         char* x = parse_memory(args + 7, sides, ITEMSIZE[b.code]);
         char* lu = kept ? parse_memory(args + 10, all, ITEMSIZE[b.code]) : nullptr;
         char* places = kept ? parse_memory(args + 12, checked_mul(b.count, n), 4) : nullptr;
-        return PyBool_FromLong(each(b, n + w, [&](auto type, int64_t i) {
+        return PyBool_FromLong(each(b, saturated_add(n, w), [&](auto type, int64_t i) {
             using A = decltype(type);
             double f[MOST * MOST];
             int32_t pivots[MOST];

@@ -41,13 +41,14 @@ PyObject* get_member(PyObject* self, PyObject* name) {
     }
     PyObject* state = PyObject_GenericGetDict(self, nullptr);
     if (!state) return nullptr;
-    PyObject* value = found_in(state, name);
+    PyObject* value = Py_XNewRef(found_in(state, name));
     for (int i = 0; !value && i < 3; ++i) {
         PyObject* dict = found_in(state, members[i]);
         if (!is_plain_dict(dict)) break;
-        value = found_in(dict, name);
+        Py_INCREF(dict);  // comparing names may run code, which may take the dictionary away
+        value = Py_XNewRef(found_in(dict, name));
+        Py_DECREF(dict);
     }
-    Py_XINCREF(value);
     Py_DECREF(state);
     return value ? value : in_words(self, name);
 }
@@ -70,16 +71,17 @@ PyObject* call_module(PyObject* self, PyObject* args, PyObject* kwargs) {
     if (!hooked) return nullptr;
     const bool plain = hooked == Py_False && !shown;
     Py_DECREF(hooked);
-    PyObject* forward = plain ? _PyType_Lookup(Py_TYPE(self), text_forward) : own_call;
+    // A new reference: the class may be given another one meanwhile.
+    PyObject* forward = Py_XNewRef(plain ? _PyType_Lookup(Py_TYPE(self), text_forward) : own_call);
     const Py_ssize_t n = PyTuple_GET_SIZE(args);
     if (n < MOST_ARGUMENTS && (!plain || is_of_class(self, forward))) {
         PyObject* given[MOST_ARGUMENTS + 1] = {self};
         for (Py_ssize_t i = 0; i < n; ++i) given[i + 1] = PyTuple_GET_ITEM(args, i);
-        Py_INCREF(forward);  // the class may be given another one meanwhile
         PyObject* result = PyObject_VectorcallDict(forward, given, (size_t)(n + 1), kwargs);
         Py_DECREF(forward);
         return result;
     }
+    Py_XDECREF(forward);
     PyObject* bound = PyObject_GetAttr(self, plain ? text_forward : text_call);
     if (!bound) return nullptr;
     PyObject* result = PyObject_Call(bound, args, kwargs);
