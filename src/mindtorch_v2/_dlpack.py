@@ -13,6 +13,7 @@ import ctypes
 from typing import Any
 
 from . import _native
+from ._backends.common.kernels import bounds_checked
 from ._core_operators import HOOKS
 from ._device import CPU
 from ._device import device as Device
@@ -213,7 +214,8 @@ def _kind(dt: DType) -> str:
 
 
 def _describe(t: Any, managed: Any, where: tuple[int, int]) -> None:
-    """Fill in where the tensor lies, and its geometry."""
+    """Fill in where the tensor lies, and its geometry. Nobody is given memory behind a storage that has shrunk."""
+    bounds_checked(t, t._shape, t._stride, t._offset)
     n = len(t._shape)
     shape = (ctypes.c_int64 * max(n, 1))(*t._shape)
     strides = (ctypes.c_int64 * max(n, 1))(*t._stride)
@@ -292,6 +294,7 @@ def _is_plain(t: Any) -> bool:
 def _shared(t: Any) -> Any:
     """What the consumer of a tensor's own capsule gets: memory that begins where the tensor does."""
     shape, stride = tuple(t._shape), t._stride
+    bounds_checked(t, shape, stride, t._offset)
     span = 0 if 0 in shape else 1 + sum([(n - 1) * s for n, s in zip(shape, stride)])
     storage = _native.Storage.wrap(t.data_ptr(), span * t._dtype.itemsize, memoryview(t._storage))
     return make(storage, 0, shape, stride, t._dtype, CPU, CPU_KEY)

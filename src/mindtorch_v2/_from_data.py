@@ -5,13 +5,14 @@ Invariant: memory is shared exactly where PyTorch shares it; a shared object liv
 
 from __future__ import annotations
 
+import sys
 from typing import Any, Final
 
 from . import _native
 from ._backends.common.pinning import pin
 from ._backends.common.runtime import empty_contiguous
 from ._core_operators import HOOKS
-from ._creation import _MISSING, _TO_COPY, _device_arg, _dtype_arg, _factory_device, _finish, _given, stray
+from ._creation import _MISSING, _TO_COPY, _device_arg, _dtype_arg, _factory_device, _finish, _given, grad_arg, stray
 from ._device import CPU, can_pin
 from ._dispatch.binding import plain_ints
 from ._dispatch.keys import PYTHON, TORCH_DISPATCH
@@ -46,7 +47,7 @@ def from_data(data: Any, dt: Any, dev: Any, fname: str = "tensor") -> Any:
         finally:
             set_modes(before)
     if type(data) not in _PLAIN:
-        if hasattr(type(data), "__array_interface__"):
+        if _is_array(data) or _is_numpy_scalar(data):
             return _copied(from_numpy(_as_array(data)), dt, placed(dev))
         if hasattr(type(data), "data_ptr"):
             found = _of_storage(data, dt)
@@ -82,16 +83,10 @@ def _of_storage(data: Any, dt: Any) -> Any:
 
 
 def _as_array(data: Any) -> Any:
-    """NumPy's scalars have the array interface too."""
+    """NumPy's arrays and scalars, as arrays."""
     import numpy
 
-    if isinstance(data, numpy.ndarray):
-        return data
-    try:
-        return numpy.asarray(data)
-    except (TypeError, ValueError):
-        # It says that it is an array, and is none.
-        raise RuntimeError(f"Could not infer dtype of {c_type_name(type(data))}") from None
+    return data if isinstance(data, numpy.ndarray) else numpy.asarray(data)
 
 
 def _copied(t: Any, dt: Any, dev: Any) -> Any:
@@ -112,6 +107,8 @@ def tensor(
         raise stray("tensor", (data,), unknown)
     if data is _MISSING:
         _given("tensor", data=data)
+    if requires_grad is not False:
+        requires_grad = grad_arg("tensor", requires_grad)
     if dtype is not None:
         dtype = _dtype_arg("tensor", dtype)
     if pin_memory and not can_pin():
@@ -159,14 +156,18 @@ def as_tensor(data: Any, dtype: Any = None, device: Any = None, **unknown: Any) 
     return from_data(data, dt, dev, "as_tensor")
 
 
+# Other classes may claim an array's interface (`__array_interface__`); what they say of memory cannot be checked, and
+# PyTorch does not ask them either. Before NumPy is loaded there are no arrays.
 def _is_numpy_scalar(data: Any) -> bool:
-    kind = type(data)
-    return hasattr(kind, "__array_interface__") and not hasattr(kind, "__setitem__")
+    numpy = sys.modules.get("numpy")
+    return numpy is not None and isinstance(data, numpy.generic)
 
 
 def _is_array(data: Any) -> bool:
-    kind = type(data)
-    return hasattr(kind, "__array_interface__") and hasattr(kind, "__len__") and hasattr(kind, "strides")
+    if type(data) is _NUMPY.array:
+        return True
+    numpy = sys.modules.get("numpy")
+    return numpy is not None and isinstance(data, numpy.ndarray)
 
 
 def _converted(t: Any, dt: Any, dev: Any) -> Any:
@@ -190,6 +191,8 @@ def asarray(
         raise stray("asarray", (obj,), unknown)
     if copy is not None and not isinstance(copy, bool):
         raise TypeError(f"asarray(): argument 'copy' must be bool, not {type_name(copy)}")
+    if requires_grad is not None:
+        requires_grad = grad_arg("asarray", requires_grad)
     dt = _dtype_arg("asarray", dtype)
     dev = _factory_device("asarray", device)
     if isinstance(obj, TensorBase):
@@ -309,6 +312,7 @@ def frombuffer(
     if unknown:
         raise stray("frombuffer", (buffer,), unknown)
     _given("frombuffer", buffer=buffer, dtype=dtype)
+    requires_grad = grad_arg("frombuffer", requires_grad)
     dt = _dtype_arg("frombuffer", dtype)
     try:
         seen = memoryview(buffer)

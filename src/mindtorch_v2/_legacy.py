@@ -100,7 +100,7 @@ def _counts(x: object) -> bool:
 
 
 def _is_numpy_scalar(x: object) -> bool:
-    return type(x).__module__ == "numpy" and not hasattr(x, "__len__")
+    return getattr(type(x), "__module__", None) == "numpy" and not hasattr(x, "__len__")
 
 
 def _sizes(given: tuple[Any, ...]) -> tuple[int, ...]:

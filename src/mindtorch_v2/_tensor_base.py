@@ -75,7 +75,9 @@ def checked_number(x: Any) -> Any:
 
 def _is_numpy_scalar(x: object) -> bool:
     t = type(x)
-    return t.__module__ == "numpy" and not hasattr(t, "__len__") and hasattr(x, "item") and hasattr(x, "dtype")
+    if getattr(t, "__module__", None) != "numpy":  # a class made by hand may have none
+        return False
+    return not hasattr(t, "__len__") and hasattr(x, "item") and hasattr(x, "dtype")
 
 
 def operand(x: Any) -> Any:

@@ -10,6 +10,7 @@ from typing import Any, Final
 
 from ... import _native
 from ..._tensor_base import TensorBase, is_contiguous, numel
+from ..common.kernels import bounds_checked
 
 _MOST_BYTES: Final = 2**63 - 1
 _MOST_DIMS: Final = 64
@@ -24,6 +25,8 @@ def np_view(t: TensorBase) -> Any:
         raise RuntimeError(f"only tensors with up to {_MOST_DIMS} dims are supported")
     dt = t._dtype.np
     item = dt.itemsize
+    if numel(t) > 0:
+        bounds_checked(t, t._shape, t._stride, t._offset)  # the storage may have shrunk since the tensor was made
     if is_contiguous(t) and numel(t) > 0:
         return numpy.ndarray(t._shape, dt, _part(t._storage), t._offset * item)
     if prod([n for n in t._shape if n]) > _MOST_BYTES // item:
