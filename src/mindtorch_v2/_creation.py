@@ -13,7 +13,7 @@ from ._core_operators import HOOKS
 from ._device import as_device, device
 from ._dispatch.binding import BAD, fitted, is_element, need, plain_ints
 from ._dispatch.keys import SPARSE
-from ._dispatch.op import Op, type_name
+from ._dispatch.op import Op, c_type_name, type_name
 from ._dispatch.schema import Arg
 from ._dispatch.state import STATE, current_default_device
 from ._dtype import dtype_or_none
@@ -150,6 +150,13 @@ def _number(fname: str, name: str, position: int, x: Any) -> Any:
     return need(fname, Arg(name, "Scalar", False, False, 0, "", False, False, False, None), position, x)
 
 
+def grad_arg(name: str, value: Any) -> bool:
+    """Whether a factory's result requires grad; None is no."""
+    if value is None or isinstance(value, bool):
+        return bool(value)
+    raise TypeError(f"{name}(): argument 'requires_grad' must be bool, not {c_type_name(type(value))}")
+
+
 def _finish(t: Any, requires_grad: bool) -> Any:
     if requires_grad:
         if not t._dtype.is_inexact:
@@ -164,8 +171,8 @@ def is_sparse_layout(layout: Any) -> bool:
 
 def _run(o: Op, args: tuple[Any, ...], out: Any, requires_grad: Any) -> Any:
     """Call a factory, into `out` if given."""
-    if requires_grad is not False and requires_grad is not True:
-        raise TypeError(f"{o.title()}(): argument 'requires_grad' must be bool, not {type_name(requires_grad)}")
+    if requires_grad is not False:
+        requires_grad = grad_arg(o.title(), requires_grad)
     if out is not None:
         if not isinstance(out, TensorBase):
             raise TypeError(f"{o.title()}(): argument 'out' must be Tensor, not {type_name(out)}")
@@ -584,8 +591,8 @@ def _like(
     memory_format: Any,
     requires_grad: Any,
 ) -> Any:
-    if not isinstance(requires_grad, bool):
-        raise TypeError(f"{o.title()}(): argument 'requires_grad' must be bool, not {type_name(requires_grad)}")
+    if requires_grad is not False:
+        requires_grad = grad_arg(o.title(), requires_grad)
     if not isinstance(head[0], TensorBase):
         _given(o.title(), input=head[0])
         from ._overrides import ask, can_answer

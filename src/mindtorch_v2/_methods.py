@@ -12,7 +12,7 @@ from . import _dtype as d
 from ._backends.common.convert import convert, parse_to
 from ._backends.common.pinning import is_pinned, pin
 from ._core_operators import CORE, HOOKS
-from ._creation import _SIZE, _STRIDE, _device_arg, _dtype_arg, _finish, _number, _size_from, is_sparse_layout
+from ._creation import _SIZE, _STRIDE, _device_arg, _dtype_arg, _finish, _number, _size_from, grad_arg, is_sparse_layout
 from ._device import CPU, as_device, can_pin
 from ._dispatch.binding import need
 from ._dispatch.keys import PYTHON, SPARSE
@@ -248,8 +248,10 @@ def unique_consecutive(self: Any, return_inverse: bool = False, return_counts: b
 
 # -- factories ----------------------------------------------------------------------------------------------------
 def _new(
-    o: Op, head: tuple[Any, ...], dtype: Any, layout: Any, device: Any, pin_memory: Any, requires_grad: bool
+    o: Op, head: tuple[Any, ...], dtype: Any, layout: Any, device: Any, pin_memory: Any, requires_grad: Any
 ) -> Any:
+    if requires_grad is not False:
+        requires_grad = grad_arg(o.title(), requires_grad)
     if dtype is not None:
         dtype = _dtype_arg(o.title(), dtype)
     if device is not None:
@@ -354,6 +356,7 @@ def new_tensor(
     if self._keys & PYTHON and has_torch_function((self,)):
         options = dict(dtype=dtype, device=device, requires_grad=requires_grad, layout=layout, pin_memory=pin_memory)
         return ask(HOOKS.tensor.new_tensor, (self, data), {k: v for k, v in options.items() if v})
+    requires_grad = grad_arg("new_tensor", requires_grad)
     check_options("new_tensor", layout, pin_memory and not can_pin())
     dt = self._dtype if dtype is None else _dtype_arg("new_tensor", dtype)
     dev = self._device if device is None else _device_arg("new_tensor", device)

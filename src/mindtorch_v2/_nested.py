@@ -281,7 +281,7 @@ def plain(flat: list[Any], dt: dtype) -> list[Any]:
         elif isinstance(x, complex):
             if not dt.is_complex:
                 raise TypeError("must be real number, not complex")
-        elif hasattr(x, "item"):
+        elif hasattr(type(x), "item"):
             x = x.item()
         if not isinstance(x, (float, int, complex)):
             if hasattr(x, "__float__"):

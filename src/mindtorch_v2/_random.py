@@ -12,7 +12,19 @@ from typing import Any
 from . import _native
 from ._backends.common.kernels import resize
 from ._backends.cpu.kernels.random import DEFAULT
-from ._creation import _device_arg, _dtype_arg, _factory_device, _finish, _int, _like, _sizes, empty, empty_like, stray
+from ._creation import (
+    _device_arg,
+    _dtype_arg,
+    _factory_device,
+    _finish,
+    _int,
+    _like,
+    _sizes,
+    empty,
+    empty_like,
+    grad_arg,
+    stray,
+)
 from ._device import CPU, device
 from ._dispatch.binding import TYPES, is_element, is_index, need, plain_ints
 from ._dispatch.op import type_name
@@ -230,7 +242,13 @@ def _made(o: Any, args: tuple[Any, ...], out: Any, requires_grad: bool) -> Any:
 
 
 def _filled(
-    size: Any, options: tuple[Any, Any, Any, Any], out: Any, requires_grad: bool, fill: Any, given: tuple[Any, ...]
+    name: str,
+    size: Any,
+    options: tuple[Any, Any, Any, Any],
+    out: Any,
+    requires_grad: Any,
+    fill: Any,
+    given: tuple[Any, ...],
 ) -> Any:
     """`out` resized and filled in the order of its own memory."""
     dtype, layout, device, pin_memory = options
@@ -238,7 +256,7 @@ def _filled(
     counter = t._vc
     if counter is not None:
         counter.value -= 1  # resizing and filling are one write
-    return _finish(fill((t, *given)), requires_grad)
+    return _finish(fill((t, *given)), grad_arg(name, requires_grad))
 
 
 _rand, _randn = _rows.RAND.call, _rows.RANDN.call
@@ -269,7 +287,7 @@ def rand(
         return _rand((given, None, None, None, current_default_device(), False))
     sizes, g = _sizes("rand", given if size is None else (size,)), _generator("rand", generator)
     if out is not None:
-        return _filled(sizes, (dtype, layout, device, pin_memory), out, requires_grad, _uniform_, (0.0, 1.0, g))
+        return _filled("rand", sizes, (dtype, layout, device, pin_memory), out, requires_grad, _uniform_, (0.0, 1.0, g))
     args = (sizes, g, _dtype_arg("rand", dtype), layout, _factory_device("rand", device), pin_memory)
     return _made(_rows.RAND, args, None, requires_grad)
 
@@ -298,7 +316,7 @@ def randn(
         return _randn((given, None, None, None, current_default_device(), False))
     sizes, g = _sizes("randn", given if size is None else (size,)), _generator("randn", generator)
     if out is not None:
-        return _filled(sizes, (dtype, layout, device, pin_memory), out, requires_grad, _normal_, (0.0, 1.0, g))
+        return _filled("randn", sizes, (dtype, layout, device, pin_memory), out, requires_grad, _normal_, (0.0, 1.0, g))
     args = (sizes, g, _dtype_arg("randn", dtype), layout, _factory_device("randn", device), pin_memory)
     return _made(_rows.RANDN, args, None, requires_grad)
 
@@ -368,7 +386,8 @@ def randint(
     sizes, g = _sizes("randint", (size,)), _generator("randint", generator)
     if out is not None:
         fill = _rows.RANDOM.row.inplace_op.call
-        return _filled(sizes, (dtype, layout, device, pin_memory), out, requires_grad, fill, (*bounds, g))
+        requires_grad = grad_arg("randint_like", requires_grad)
+        return _filled("randint", sizes, (dtype, layout, device, pin_memory), out, requires_grad, fill, (*bounds, g))
     args = (*bounds, sizes, g, _dtype_arg("randint", dtype), layout, _factory_device("randint", device), pin_memory)
     return _made(_rows.RANDINT, args, None, requires_grad)
 
@@ -401,8 +420,9 @@ def randperm(
     return _made(_rows.RANDPERM, args, out, requires_grad)
 
 
-def _drawn(draw: Any, t: Any, fname: str, generator: Any, requires_grad: bool) -> Any:
+def _drawn(draw: Any, t: Any, fname: str, generator: Any, requires_grad: Any) -> Any:
     """The rows of the `_like` functions have no generator; the in-place ones do."""
+    requires_grad = grad_arg(fname, requires_grad)
     return _finish(draw((t, 0.0, 1.0, _generator(fname, generator))), requires_grad)
 
 

@@ -357,22 +357,32 @@ class UntypedStorage:
             fd = os.open(path, os.O_RDWR | os.O_CREAT, 0o600) if shared else os.open(path, os.O_RDONLY)
         except OSError as error:
             mode = "read-write" if shared else "read-only"
+            name = path or "filename not specified"
             raise RuntimeError(
-                f"unable to open file <{path}> in {mode} mode: {error.strerror} ({error.errno})"
+                f"unable to open file <{name}> in {mode} mode: {error.strerror} ({error.errno})"
             ) from None
         try:
             have = os.fstat(fd).st_size
             if shared and nbytes > have:
-                os.ftruncate(fd, nbytes)
+                try:
+                    os.ftruncate(fd, nbytes)
+                except OSError as error:
+                    raise RuntimeError(
+                        f"unable to resize file <{path}> to the right size: {error.strerror} ({error.errno})"
+                    ) from None
                 have = nbytes
             size = nbytes if nbytes > 0 else have
             if size > have:
                 raise RuntimeError(f"file <{path}> size <{have}> is smaller than the required mapping size <{size}>")
             if size == 0:
                 return cls(0)
-            area = mmap.mmap(
-                fd, size, flags=mmap.MAP_SHARED if shared else mmap.MAP_PRIVATE, prot=mmap.PROT_READ | mmap.PROT_WRITE
-            )
+            flags = mmap.MAP_SHARED if shared else mmap.MAP_PRIVATE
+            try:
+                area = mmap.mmap(fd, size, flags=flags, prot=mmap.PROT_READ | mmap.PROT_WRITE)
+            except OSError as error:
+                raise RuntimeError(
+                    f"unable to mmap {size} bytes from file <{path}>: {error.strerror} ({error.errno})"
+                ) from None
         finally:
             os.close(fd)
         mapped = _wrap(_over_buffer(area, size), CPU)
@@ -397,6 +407,8 @@ class UntypedStorage:
         if not isinstance(dtype, DType):
             raise RuntimeError(f"expected torch.dtype, but got {type(dtype)}")
         size = _element_width(dtype)
+        if self.nbytes() % size:
+            raise RuntimeError(f"the length of data is not a multiple of {size}")
         if size > 1 and self.nbytes():
             self._bytes()[:] = _swapped(bytes(self._bytes()), size)
 

@@ -11,12 +11,13 @@ from collections.abc import Sequence
 from typing import Any
 
 from . import _dtype
-from ._creation import _device_arg, _dtype_arg, _finish
+from ._creation import _device_arg, _dtype_arg, _finish, grad_arg
 from ._dispatch.binding import need
 from ._dispatch.op import type_name
 from ._dispatch.schema import Arg
 from ._dtype import dtype as DType
 from ._ops.rules.shape import check_options
+from ._sizes import LONG_MAX, too_large
 from ._storage import UntypedStorage
 from ._typed_storage import CLASSES, TypedStorage, _warn, from_buffer, wrapped
 
@@ -120,6 +121,7 @@ def from_file(
     if shared is not None and not isinstance(shared, bool):
         raise TypeError(f"from_file(): argument 'shared' (position 2) must be bool, not {type_name(shared)}")
     count = 0 if size is None else int(need(name, _SIZE, 3, size))
+    requires_grad = grad_arg(name, requires_grad)
     if pin_memory:
         raise RuntimeError("tensors constructed from a file cannot be pinned")
     check_options(name, layout, False)
@@ -134,5 +136,7 @@ def from_file(
         )
     if count == 0:
         return _finish(wrapped(UntypedStorage(0), dt)._tensor(), requires_grad)
+    if count * dt.itemsize > LONG_MAX:
+        raise too_large((count,))
     storage = UntypedStorage.from_file(filename, bool(shared), count * dt.itemsize)
     return _finish(wrapped(storage, dt)._tensor(), requires_grad)

@@ -28,6 +28,7 @@ _WORDS = frozenset(
     "half short bool uint8 int8 int16 int32 int64 float16 float32 float64 bfloat16 complex64 complex128".split()
 )
 _LONG_MAX = 2**63 - 1
+_DEEPEST = 100  # types inside each other
 
 
 def check(text: str) -> None:
@@ -40,7 +41,7 @@ class _Reader:
         self.text = text
         found = [(m.group(), m.start()) for m in _TOKEN.finditer(text)]
         self.tokens = [(word, place) for word, place in found if not word.isspace() and word[0] != "#"]
-        self.at = 0
+        self.at = self.depth = 0
         for i, (word, _) in enumerate(self.tokens):
             if not word.isascii() and word[0] not in "'\"" or word in ("'", '"'):
                 self.at = i
@@ -135,6 +136,15 @@ class _Reader:
 
     def type(self) -> tuple[str, bool, int]:
         """The base, whether it is a list, and of which length."""
+        if self.depth == _DEEPEST:
+            raise RuntimeError(f"types are nested more than {_DEEPEST} deep here:\n{self.here()}")
+        self.depth += 1
+        try:
+            return self.nested_type()
+        finally:
+            self.depth -= 1
+
+    def nested_type(self) -> tuple[str, bool, int]:
         if self.seen() == "(":
             self.several(named=False)
             return "", *self.suffixes()

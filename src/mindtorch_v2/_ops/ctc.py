@@ -47,8 +47,14 @@ def _check(log_probs: Any, targets: Any, inputs: list[int], lengths: list[int], 
             bound = "least 0" if n < 0 else f"most {steps}"
             raise RuntimeError(f"Expected input_lengths to have value at {bound}, but got value {n} (while checking "
                                "arguments for ctc_loss_allocate_outputs)")
-    if any(n < 0 for n in lengths):
-        raise RuntimeError("target_lengths must be non-negative")
+    for n in lengths:
+        if n < 0:
+            raise RuntimeError(f"Expected target_lengths to have value at least 0, but got value {n} (while checking "
+                               "arguments for ctc_loss_allocate_outputs)")
+    if len(targets._shape) == 1 and targets._shape[0] != sum(lengths):
+        raise RuntimeError(f"Expected tensor to have size {sum(lengths)} at dimension 0, but got size "
+                           f"{targets._shape[0]} for argument #2 'targets' (while checking arguments for "
+                           "ctc_loss_allocate_outputs)")
     if len(targets._shape) == 2 and targets._shape[1] < max(lengths, default=0):
         raise RuntimeError(f"Expected tensor to have size at least {max(lengths)} at dimension 1, but got size "
                            f"{targets._shape[1]} for argument #2 'targets' (while checking arguments for "

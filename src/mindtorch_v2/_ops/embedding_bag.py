@@ -44,6 +44,8 @@ def _check(weight: Any, indices: Any, offsets: Any, mode: int, per_sample_weight
                                f"#1 'per_sample_weights'; but type torch.{weight._dtype.scalar_name}Tensor does not "
                                f"equal torch.{per_sample_weights._dtype.scalar_name}Tensor (while checking arguments "
                                "for embedding_bag)")
+    if mode not in (_SUM, _MEAN, _MAX):
+        raise RuntimeError("`mode` must be sum, mean, or max.")
     if include_last_offset and offsets._shape[0] < 1:
         raise RuntimeError("include_last_offset: number of offset should be at least 1")
 

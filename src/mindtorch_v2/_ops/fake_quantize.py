@@ -121,6 +121,13 @@ def _along(values: Any, self: Any, axis: int) -> Any:
     return values.to(float32).reshape(tuple(-1 if d == axis else 1 for d in range(len(self._shape))))
 
 
+def _by_channel(self: Any, scale: Any, zero_point: Any, axis: int, low: int, high: int) -> Any:
+    whole = zero_point._dtype is int32 and zero_point.numel() > 0
+    if whole and not low <= int(zero_point.min()) <= int(zero_point.max()) <= high:
+        raise RuntimeError("`zero_point` must be between `quant_min` and `quant_max`.")
+    return _rounded(self, _along(scale, self, axis), _along(zero_point, self, axis), low, high)
+
+
 CHANNELS: Op = op(
     f"fake_quantize_per_channel_affine_cachemask(Tensor self, Tensor scale, Tensor zero_point, int axis, {_RANGE}) "
     f"{_BOTH}",
@@ -129,9 +136,7 @@ CHANNELS: Op = op(
     method=False,
     nondiff=("mask",),
     grad=dict(self=_passed),
-    kernel=lambda self, scale, zero_point, axis, low, high: _rounded(
-        self, _along(scale, self, axis), _along(zero_point, self, axis), low, high
-    ),
+    kernel=_by_channel,
 )
 composite(
     f"fake_quantize_per_channel_affine(Tensor self, Tensor scale, Tensor zero_point, int axis, {_RANGE}) -> Tensor",

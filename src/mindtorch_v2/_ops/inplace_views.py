@@ -12,7 +12,7 @@ from .._autograd.forward import UNSUPPORTED, UNSUPPORTED_TAIL, put, reshaped_tan
 from .._autograd.inplace import check_inplace
 from .._autograd.node import add_meta
 from .._autograd.record import Formulas
-from .._backends.common.kernels import resize
+from .._backends.common.kernels import check_bounds, resize
 from .._backends.common.runtime import allocate_storage
 from .._dispatch.binding import BAD, fitted, is_element, is_index, need
 from .._dispatch.keys import AUTOGRAD, BACKENDS, NESTED, SPARSE, VIEW
@@ -260,6 +260,9 @@ def set_(
         raise RuntimeError(f"Tensor: invalid storage offset {storage_offset}")
     numel_of(shape)
     strided_bytes(shape, strides, storage_offset, item)
+    if shape == self._shape and strides == self._stride and self._device.type != "meta":
+        # A geometry that stays as it is asks for no memory: PyTorch grows a storage for another one only.
+        check_bounds(shape, strides, storage_offset, item, raw.nbytes)
     self._storage, self._offset = raw, storage_offset
     resize(self, shape, strides)
     bump(self)

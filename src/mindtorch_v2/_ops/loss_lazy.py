@@ -174,7 +174,7 @@ def _multilabel(self: Any, target: Any, reduction: int) -> Any:
     rows = 1 if n < 2 else self._shape[0]
     classes = self.numel() if n < 2 else self._shape[1]
     x, t = self.reshape((rows, classes)), target.reshape((rows, classes)).to(int64)
-    if not t.is_meta and t.numel() and int(t.max()) >= classes:
+    if not t.is_meta and t.numel() and (int(t.max()) >= classes or int(t.min()) < -1):
         raise RuntimeError("argument #2 'target' is out of range")
     # Labels end at the first negative one.
     valid = (t >= 0).to(int64).cumprod(1).to(x._dtype)

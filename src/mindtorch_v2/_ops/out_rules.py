@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
-from .._backends.common.overlap import ADDS, ALONE, APART, DISTINCT, PICKS
+from .._backends.common.overlap import ADDS, ALONE, APART, DISTINCT, FINDS, PICKS
 from .._dispatch.op import Op
 from .._dtype import dtype
 from .._tensor_base import TensorBase, numel
@@ -263,6 +263,7 @@ MEMORY: dict[str, int] = {
         vstack""".split(), APART),
     **dict.fromkeys("index_add index_copy index_reduce scatter scatter_add scatter_reduce".split(), DISTINCT),
     **dict.fromkeys("addbmm addmm addmv baddbmm".split(), ADDS),
+    **dict.fromkeys("aminmax max.dim median.dim min.dim mode nanmedian.dim".split(), FINDS),
     "gather": PICKS,
     **dict.fromkeys("ger kron linalg_solve msort outer sort".split(), 0),
 }

@@ -280,12 +280,25 @@ def _declare(name: str, rank: int, mode: Any, aligned: bool) -> None:
         if (output_size is None) == (factors is None):
             raise RuntimeError("Must specify exactly one of output_size and scale_factors")
         if output_size is not None:
+            _expect_spatial(input, "output_size", output_size)
             return forward.call((input, output_size, *rest[:-1], *(None,) * rank))
-        sizes = tuple(int(n * f) for n, f in zip(input._shape[2:], factors))
+        _expect_spatial(input, "scale_factors", factors)
+        wanted = [n * f for n, f in zip(input._shape[2:], factors)]
+        if not all(-(2.0**63) <= n < 2.0**63 for n in wanted):
+            raise RuntimeError("value cannot be converted to type int64_t without overflow")
+        sizes = tuple(int(n) for n in wanted)
         return forward.call((input, sizes, *rest[:-1], *factors))
 
     composite(f"{name}.vec(Tensor input, SymInt[]? output_size, {'bool align_corners, ' if aligned else ''}float[]? "
               "scale_factors) -> Tensor", by_factors, function=False, method=False)
+
+
+def _expect_spatial(input: Any, name: str, given: Any) -> None:
+    """One size, or factor, for each dimension behind the channels."""
+    if len(given) != input.dim() - 2:
+        raise RuntimeError(f"Expected static_cast<int64_t>({name}->size()) == spatial_dimensions to be true, but got "
+                           "false.  (Could this error message be improved?  If so, please report an enhancement "
+                           "request to PyTorch.)")
 
 
 def _formula(text: str, space: dict[str, Any]) -> Any:

@@ -76,6 +76,9 @@ def _one_more(t: Any, at: int, value: float) -> Any:
 def _segment(data: Any, reduce: str, lengths: Any, indices: Any, offsets: Any, axis: int, unsafe: bool,
              initial: Any) -> Any:
     at = wrap_dim(axis, data.dim())
+    if lengths is not None and unsafe and numel(lengths) and int(all_values(lengths).min()) < 0:
+        raise RuntimeError("Expected segment_length >= 0 to be true, but got false.  (Could this error message be "
+                           "improved?  If so, please report an enhancement request to PyTorch.)")
     if lengths is not None and not unsafe:
         if int(all_values(lengths).min()) < 0:
             raise RuntimeError("lengths contains negative value!")

@@ -12,6 +12,7 @@ from .._device import device
 from .._dispatch import registry
 from .._dispatch.op import Op
 from .._dtype import int64
+from .._sizes import LONG_MAX, numel_of, too_large
 from .._tensor_base import requires_grad
 from .table import composite
 
@@ -91,8 +92,11 @@ def _pad_packed(data: Any, batch_sizes: Any, batch_first: bool, padding_value: A
                                f"got total_length={total_length} and max sequence length being {longest}")
         longest = total_length
     rest = data._shape[1:]
-    if batch < 0:
-        raise RuntimeError(f"Trying to create tensor with negative dimension {batch}: {[longest, batch, *rest]}")
+    if min(sizes) < 0:
+        raise RuntimeError(f"Trying to create tensor with negative dimension {min(sizes)}: "
+                           f"{[longest, min(sizes), *rest]}")
+    if numel_of((longest, batch, *rest)) > LONG_MAX // data._dtype.itemsize:
+        raise too_large((longest, batch, *rest))
     lengths = (_numbers(batch) < batch_sizes.unsqueeze(1)).sum((0,))
     out = data.detach().new_full((longest * batch, *rest), padding_value)
     _check_runs(data, sizes)

@@ -11,6 +11,7 @@ from typing import Any
 from .._dispatch.keys import BACKENDS, SPARSE
 from .._layout import layout as Layout
 from .._layout import sparse_bsc, sparse_bsr, sparse_coo, sparse_csc, sparse_csr, strided
+from .._sizes import numel_of
 from .._tensor_base import TensorBase, alias, make
 
 ROWS = (sparse_csr, sparse_bsr)
@@ -100,7 +101,9 @@ def plain_alias(t: Any) -> Any:
 def of_parts(p: Parts, shape: Any) -> Any:
     """A tensor around parts that nobody else changes."""
     v = p.values
-    t = make(p, 0, tuple(shape), (0,) * len(shape), v._dtype, v._device, (v._keys & BACKENDS) | SPARSE)
+    sizes = tuple(shape)
+    numel_of(sizes)  # a tensor has a number of elements, however few of them are kept
+    t = make(p, 0, sizes, (0,) * len(shape), v._dtype, v._device, (v._keys & BACKENDS) | SPARSE)
     t._contig = 2
     return t
 

@@ -112,6 +112,7 @@ def _native_product(sparse: Any, dense: Any) -> Any:
             return None
     else:
         rows, inner, values = _matrix(sparse)
+        _check_inside(rows, inner, sparse._shape)
         if not (is_coo(sparse) and p.coalesced):
             rows, order = rows.sort(stable=True)
             inner, values = inner[order], values[order]
@@ -122,6 +123,14 @@ def _native_product(sparse: Any, dense: Any) -> Any:
     code = dense._dtype.code
     storage = _PRODUCT(*operands, None, 0, (), code, rows_, int(dense._shape[0]), columns, int(values._shape[0]))
     return make(storage, 0, (rows_, columns), (columns, 1), dense._dtype, dense._device, dense._keys & BACKENDS)
+
+
+def _check_inside(rows: Any, columns: Any, shape: Any) -> None:
+    """The indices of a COO tensor are memory that anybody may have written to since it was made."""
+    for name, index, n in (("column", columns, shape[1]), ("row", rows, shape[0])):
+        low, high = int(index.min()), int(index.max())
+        if low < 0 or high >= n:
+            raise RuntimeError(f"addmm: index out of {name} bound: {low if low < 0 else high} not between 1 and {n}")
 
 
 def _usual(sparse: Any, dense: Any) -> Any:

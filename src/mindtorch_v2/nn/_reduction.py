@@ -24,10 +24,9 @@ def get_enum(reduction: str) -> int:
 
 def legacy_get_string(size_average: bool | None, reduce: bool | None, emit_warning: bool = True) -> str:
     """What the two old flags, now deprecated, meant."""
-    if reduce is False:
-        name = "none"
-    else:
-        name = "sum" if size_average is False else "mean"
+    size_average = True if size_average is None else size_average
+    reduce = True if reduce is None else reduce
+    name = "mean" if size_average and reduce else "sum" if reduce else "none"
     if emit_warning:
         warnings.warn(
             f"size_average and reduce args will be deprecated, please use reduction='{name}' instead.", stacklevel=2

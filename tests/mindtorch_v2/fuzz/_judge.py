@@ -65,7 +65,7 @@ EXCUSED = re.compile(
     r"is not a valid [A-Z]\w+$|is not a valid value for (compute_mode|reduction)$|"
     r"^int too big to convert$|^can't convert negative int to unsigned$|"
     r"^Torch not compiled with|would result in a division by zero|of attn_mask are supported$|"
-    r"^A callable function is expected, but <class|"  # torch.compile asserts what it is given
+    r"^A callable function is expected, but <class|^Expected enable to be a bool|"  # torch.compile asserts
     r"Unlike NumPy|Can't call numpy\(\)|tensor to numpy|while getting the repr|asked for __\w+__|supported by dlpack"
 )
 # A program that speaks of such a thing may hear of it.
@@ -155,8 +155,10 @@ def agrees(mine: Outcome, theirs: Outcome, program: str = "") -> bool:
     if mine.kind == "MemoryError" and theirs.kind in ("hang", "crash"):
         return True  # refused before it is tried
     if mine.kind != theirs.kind:
-        # Where PyTorch has refused one of the arguments before it got to the call, it has not answered.
-        earlier = mine.where.partition(" @ ")[0] != theirs.where.partition(" @ ")[0] or "overflow" in theirs.text
+        # Where PyTorch has refused one of the arguments before it got to the call, it has not answered; nor where it
+        # had no memory for one.
+        earlier = mine.where.partition(" @ ")[0] != theirs.where.partition(" @ ")[0]
+        earlier = earlier or "overflow" in theirs.text or "bad_alloc" in theirs.text
         return (earlier or PYTHON.search(theirs.text) is not None) and PYTHON.search(mine.text) is not None
     # Python words a wrong count of arguments, and what an object has not, by names that are ours or PyTorch's.
     alike = PYTHON.search(mine.text) is not None and PYTHON.search(theirs.text) is not None

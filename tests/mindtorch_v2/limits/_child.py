@@ -33,7 +33,9 @@ def late(_signal: int, _frame: FrameType | None) -> None:
 
 def shown(value: Any) -> str:
     """A result in words that do not depend on the library."""
-    if hasattr(value, "stride") and hasattr(value, "untyped_storage"):
+    if hasattr(value, "layout") and hasattr(value, "untyped_storage"):
+        if value.is_nested or str(value.layout) != "torch.strided":
+            return f"{str(value.dtype).rpartition('.')[2]} {value.layout} of {value.dim()} dimensions"
         text = f"{str(value.dtype).rpartition('.')[2]} {list(value.shape)} {list(value.stride())}"
         if value.device.type == "meta" or value.numel() > 20:
             return text
@@ -43,7 +45,7 @@ def shown(value: Any) -> str:
     if isinstance(value, (tuple, list)):
         inside = ", ".join(map(shown, value))
         return f"({inside})" if isinstance(value, tuple) else f"[{inside}]"
-    return re.sub("mindtorch_v2", "torch", repr(value))
+    return re.sub("mindtorch_v2", "torch", " ".join(repr(value).split()))  # an answer is one line
 
 
 def reworded(error: BaseException) -> str:

@@ -101,6 +101,7 @@ MARKS: Final[i64] = 6  # a number may be written to a place twice; the index, ar
 ALONE: Final[i64] = 7  # the target does not overlap itself; inputs are not asked
 PICKS: Final[i64] = 8  # for `out=`: the first input shares no memory with it, the others follow the usual rule
 ADDS: Final[i64] = 9  # for `out=`: the first input follows the usual rule, the others are not asked
+FINDS: Final[i64] = 10  # for `out=`: the usual rule, by operators that write one result before they read for the next
 
 
 # PyTorch lets these write to expanded tensors, and warns.
@@ -151,7 +152,7 @@ def check_out(rule: i64, out: TensorBase, args: tuple[Any, ...]) -> None:
     """The same for `out=`; here every argument is an input."""
     own_memory(out)
     check_no_internal_overlap(out)
-    if rule == 0:
+    if rule == 0 or rule == FINDS:
         check_inputs(out, args)
     elif rule == APART:
         check_apart(out, args)
@@ -176,9 +177,8 @@ def check_apart(target: TensorBase, args: tuple[Any, ...]) -> None:
 
 
 def needs_copy(rule: i64, target: TensorBase, args: tuple[Any, ...]) -> bool:
-    """Whether inputs that were not asked lie where the target does: a kernel that writes as it reads would read what it
-    has written."""
-    if rule == ALONE or rule == ADDS:
+    """Whether inputs may lie where the target does: a kernel that writes as it reads would read what it has written."""
+    if rule == ALONE or rule == ADDS or rule == FINDS:
         for a in args:
             if isinstance(a, TensorBase) and a._storage is target._storage:
                 return True

@@ -32,6 +32,7 @@ _SMALL_SEGMENT: Final[i64] = 2 << 20
 _LARGE_SEGMENT: Final[i64] = 20 << 20
 _OWN_SEGMENT: Final[i64] = 10 << 20
 _SEGMENT_UNIT: Final[i64] = 2 << 20
+_MOST: Final[i64] = 1 << 62  # no device has so much, and what is rounded up from it still fits 64 bits
 
 # What a block is. FREE: in a bin, merged with its free neighbours. KEPT: free, whole, in the bin of its exact size.
 # LIVE: somebody's. WAITING: let go, but other streams may still use it. GONE: merged into another, or returned.
@@ -319,6 +320,8 @@ class Allocator:
     def allocate(self, requested: i64, stream: int) -> Block:
         """A block for `requested` (more than 0) bytes, to be used by work on `stream`. Raises the vendor's errors and
         `OutOfMemory`."""
+        if requested > _MOST:
+            raise OutOfMemory(int(requested), int(requested))
         size = round_size(requested)
         if self.late or self.unmarked or self.marked:
             self.collect(False)

@@ -60,10 +60,11 @@ def embedding(
     if padding_idx is None:
         padding_idx = -1
     else:
+        behind = bool(padding_idx < 0)
         rows = weight.size(0)
         if not -rows <= padding_idx < rows:
             raise AssertionError("Padding_idx must be within num_embeddings")
-        if padding_idx < 0:
+        if behind:
             padding_idx += rows
     if max_norm is not None:
         with torch.no_grad():
