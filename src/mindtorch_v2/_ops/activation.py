@@ -12,7 +12,7 @@ from .._dispatch.op import Op, Rule
 from .composites.formulas import conj, narrow, pair, wide, zeros_like
 from .pointwise import REAL, function, only
 from .rules.base import PyRule, like
-from .rules.dtype_checks import COMPLEX, FLOATS, Choose
+from .rules.dtype_checks import COMPLEX, FLOATS, Choose, check_number
 from .table import PointwiseRule, composite, grad_when_written, op
 
 _where = registry.get("where")
@@ -91,6 +91,7 @@ def threshold_parts(self: Any, threshold: Any, value: Any) -> Any:
 
 def _whole(self: Any, number: Any) -> Any:
     """A bound as the tensor's dtype holds it."""
+    check_number(number, self.dtype)
     return int(number) if not self.dtype.is_inexact else number
 
 

@@ -16,7 +16,7 @@ from .._dispatch.state import is_grad_enabled
 from .._dtype import bool as bool_
 from .._dtype import float32, float64, int32, int64
 from .._dtype_names import cpp_name
-from .._sizes import LONG_MAX
+from .._sizes import LONG_MAX, too_large
 from .._tensor_base import TensorBase, is_contiguous, is_dual, numel
 from .._warn import warn_once
 from .rules.base import like, spec, wrap_dim
@@ -99,6 +99,8 @@ def _unique_dim(self: Any, dim: int, sorted: bool, return_inverse: bool, return_
     _check_order("unique_dim", self)
     x = self.detach()
     rows, d = _rows("unique_dim", x, dim)
+    if numel(rows) > LONG_MAX // x._dtype.itemsize:
+        raise too_large(tuple(rows._shape))  # a copy, which PyTorch makes, would be refused
     order = rows.new_ones((rows._shape[0],), dtype=int64).cumsum(0) - 1
     for column in range(rows._shape[1] - 1, -1, -1):
         order = order[rows[:, column][order].sort(stable=True)[1]]

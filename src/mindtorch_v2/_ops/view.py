@@ -326,6 +326,8 @@ def _strided_map_meta(self: Any, size: Any, stride: Any, offset: int, to_size: A
                       mean: bool) -> Spec:
     if tuple(self._shape) != tuple(size):
         raise RuntimeError(f"_strided_map: expected an input of the shape {list(size)}, got {list(self._shape)}")
+    if len(size) != len(stride) or len(to_size) != len(to_stride):
+        raise RuntimeError("_strided_map: expected as many strides as sizes")
     return like(self, to_size)
 
 
