@@ -269,7 +269,9 @@ def convolution_backward(outs: Any, grad_output: Any, input: Any, weight: Any, b
             output_mask[1] and not _halves_gradient(_conv_weight, a, b, outs[1], outs[1], v), output_mask[2])
         if not output_mask[0] and not output_mask[1] and not output_mask[2]:
             return
-    g, x, w = dense_as(grad_output, dt), dense_as(input, dt), dense_as(weight, dt)
+    g, x, w = dense_as(grad_output, dt), input, weight
+    if output_mask[0] or output_mask[1]:
+        x, w = dense_as(input, dt), dense_as(weight, dt)
     if output_mask[0]:
         y = target(outs[0], dt)
         if nothing:
