@@ -87,7 +87,7 @@ def test_undefined_gradients_are_warned_of() -> None:
             gradcheck(Strict.apply, (x,))
 
 
-class Wrapper(torch.Tensor):  # type: ignore[misc]
+class Wrapper(torch.Tensor):
     """A tensor that another one computes for."""
 
     @staticmethod

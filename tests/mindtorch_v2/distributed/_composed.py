@@ -64,7 +64,7 @@ def again(torch: Any, dist: Any, rank: int, size: int) -> Any:
     checkpoint = _home(torch, "_composable").checkpoint
     ran: list[int] = []
 
-    class Layer(torch.nn.Linear):  # type: ignore[misc, name-defined]
+    class Layer(torch.nn.Linear):
         def forward(self, value: Any) -> Any:
             ran.append(1)
             return super().forward(value).sin()

@@ -510,7 +510,7 @@ def buckets(torch: Any, dist: Any, rank: int, size: int, how: str) -> Any:
     """Buckets and what DDP tells of them in four steps of a network whose parts run in another order; gradients."""
     nn = torch.nn
 
-    class Network(nn.Module):  # type: ignore[misc, name-defined]
+    class Network(nn.Module):
         def __init__(self) -> None:
             super().__init__()
             self.a, self.c, self.b = (nn.Linear(40, 40) for _ in range(3))

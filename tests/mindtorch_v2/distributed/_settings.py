@@ -153,7 +153,8 @@ def refused(torch: Any, dist: Any, rank: int, size: int) -> Any:
 def fully(torch: Any, dist: Any, rank: int, size: int, how: str) -> Any:
     """The GPT with `fully_shard` and one setting: losses."""
     F = _fsdp(torch)
-    model, shared = _sharded.gpt(torch), {}
+    model = _sharded.gpt(torch)
+    shared: dict[str, Any] = {}
     if how == "frozen":
         model.norm.requires_grad_(False)
         shared["ignored_params"] = set(model.norm.parameters())
@@ -183,7 +184,8 @@ def fully(torch: Any, dist: Any, rank: int, size: int, how: str) -> Any:
 def in_other_ways(torch: Any, dist: Any, rank: int, size: int, how: str) -> Any:
     """The GPT with `fully_shard` and collectives of its own, or steps inside backward: losses, and what was asked."""
     F = _fsdp(torch)
-    model, asked = _sharded.gpt(torch), []
+    model = _sharded.gpt(torch)
+    asked: list[Any] = []
     for module in (*model.blocks, model):
         F.fully_shard(module)
     modules, optimizers = (*model.blocks, model), []

@@ -378,14 +378,14 @@ def test_calls_of_the_class() -> None:
 
 
 def test_calls_of_a_class_that_has_its_own_way() -> None:
-    class Mine(torch.Tensor):  # type: ignore[misc]
+    class Mine(torch.Tensor):
         def __new__(cls, n: int) -> Any:
             return torch.Tensor._make_subclass(cls, torch.ones(n))
 
         def __init__(self, n: int) -> None:
             self.n = n
 
-    class Bare(torch.Tensor):  # type: ignore[misc]
+    class Bare(torch.Tensor):
         pass
 
     mine = Mine(3)
