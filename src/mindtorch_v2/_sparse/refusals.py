@@ -67,7 +67,6 @@ _COO_COPIED = frozenset(
     "_layer_norm_output _embedding_bag embedding_renorm_".split()
 )
 _COO_RESHAPED = frozenset("addr matmul".split())
-_COO_MADE_LIKE = frozenset("bernoulli binary_cross_entropy_with_logits".split())
 
 
 def backend_name(t: Any) -> str:
@@ -110,7 +109,7 @@ def _words(name: str, t: TensorBase, first: bool) -> str | None:
     shown = f"Sparse {named.removeprefix('Sparse').upper()} tensors do not have"
     if name in _CONTIGUOUS:
         return f"{shown} is_contiguous"
-    if name == "binary_cross_entropy_with_logits":
+    if name == "binary_cross_entropy_with_logits" and not first:
         return "unsupported memory format Preserve"
     if name == "norm.Scalar":
         return f"resize_reduction: support for output with {named} layout is not implemented"
@@ -136,7 +135,7 @@ def _coo_words(name: str, first: bool) -> str | None:
         return "unsupported memory format option Contiguous"
     if name in _COO_RESHAPED:
         return "reshape is not implemented for sparse tensors"
-    if name in _COO_MADE_LIKE:
+    if name == ("bernoulli" if first else "binary_cross_entropy_with_logits"):
         return "memory format option is only supported by strided tensors"
     if not first:
         return None
