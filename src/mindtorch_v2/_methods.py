@@ -138,6 +138,7 @@ def pin_memory(self: Any, device: Any = None) -> Any:
 def pinned(self: Any, device: Any = None) -> bool:
     """Whether this tensor lies in page-locked memory."""
     if device is not None:
+        _device_arg("is_pinned", device)
         _warn_device("is_pinned")
     return not self._keys & SPARSE and is_pinned(self._storage)
 

@@ -354,7 +354,7 @@ def _variance(
     torch = _torch()
     if unbiased is not None and correction is not None:
         raise AssertionError("Only one of unbiased and correction may be given")
-    less = float(correction) if correction is not None else 0.0 if unbiased is False else 1.0
+    less = float(correction) if correction is not None else 0.0 if unbiased is not None and not unbiased else 1.0
     if dtype is None:
         dtype = input.dtype if input.dtype.is_floating_point or input.dtype.is_complex else torch.float32
     computed = dtype if dtype.is_floating_point or dtype.is_complex else torch.float32

@@ -73,6 +73,8 @@ def _polynomial(first: Callable[[Any], Any], step: _Step, shifted: bool) -> Any:
             at = at * 2 - 1
         if not numel(at):
             return at.to(dt)
+        if is_number(n) and not math.isfinite(n):
+            return at.new_zeros(at._shape).to(dt)  # PyTorch counts from the lowest int that there is
         most = int(n) if is_number(n) else int(degree.nan_to_num(0.0, 0.0, 0.0).amax().item())
         if most > _FAR:
             raise NotImplementedError(f"orthogonal polynomials of degree {most} on npu: at most {_FAR} is computed")
