@@ -4,6 +4,7 @@
 #include <vector>
 
 #include "acl/acl.h"
+#include "acl/acl_op_compiler.h"
 #include "aclnn/opdev/bfloat16.h"
 #include "aclnn_add.h"
 #include "aclnnop/aclnn_convolution.h"
