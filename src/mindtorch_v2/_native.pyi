@@ -1342,15 +1342,7 @@ def pool_line(
     """The largest element of each window of a row."""
 
 def bessel(
-    kind: int,
-    x: Storage,
-    x_offset: int,
-    x_code: int,
-    out: Storage,
-    out_offset: int,
-    out_code: int,
-    n: int,
-    /,
+    kind: int, x: Storage, x_offset: int, x_code: int, out: Storage, out_offset: int, out_code: int, n: int, /
 ) -> None:
     """A modified Bessel function of each element."""
 

@@ -36,7 +36,7 @@ class CrossRefFakeMode(TorchDispatchMode):
         only_check_ops_with_meta: bool = True,
     ) -> None:
         super().__init__()
-        self.ignore_op_fn = (lambda func: False) if ignore_op_fn is None else ignore_op_fn
+        self.ignore_op_fn: Callable[[Any], bool] = (lambda func: False) if ignore_op_fn is None else ignore_op_fn
         self.check_strides = check_strides
         self.check_aliasing = check_aliasing
         # Every operator has a rule for tensors without values here, so that none is left out for want of one.
