@@ -37,6 +37,7 @@ TRANSLATED = Path("build", f"mypyc-{sys.implementation.cache_tag}")
 # Modules compiled by mypyc, in one group: calls between them are direct C calls.
 COMPILED = (
     "_sizes.py",
+    "_numbers.py",
     "_dtype.py",
     "_device.py",
     "_promotion.py",

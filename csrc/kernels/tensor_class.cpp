@@ -57,7 +57,7 @@ PyObject* call_class(PyObject* cls, PyObject* const* args, size_t nargsf, PyObje
 
 PyTypeObject make_meta_type() {
     PyTypeObject t{};
-    t.tp_name = "mindtorch_v2._native.TensorMeta";
+    t.tp_name = "torch._C._TensorMeta";
     t.tp_doc = "The class of Tensor and of its subclasses.";
     t.tp_flags = Py_TPFLAGS_DEFAULT | Py_TPFLAGS_BASETYPE | Py_TPFLAGS_HAVE_VECTORCALL;
     t.tp_vectorcall_offset = offsetof(PyTypeObject, tp_vectorcall);

@@ -19,11 +19,12 @@ from ._dispatch.state import STATE, current_default_device
 from ._dtype import dtype_or_none
 from ._layout import layout as Layout
 from ._layout import strided
+from ._numbers import checked_number, is_number
 from ._ops import copy as _copy_rows
 from ._ops import create as _rows
 from ._ops.rules.shape import placed
 from ._sizes import long
-from ._tensor_base import TensorBase, checked_number, is_number
+from ._tensor_base import TensorBase
 
 __all__ = [
     "arange",

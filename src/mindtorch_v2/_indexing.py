@@ -18,9 +18,10 @@ from ._dtype import bool as bool_
 from ._dtype import int64
 from ._dtype_names import type_string
 from ._mypyc import i64
+from ._numbers import is_number
 from ._sizes import long
 from ._strides import contiguous_strides
-from ._tensor_base import TensorBase, counter, is_number, make, requires_grad
+from ._tensor_base import TensorBase, counter, make, requires_grad
 from ._warn import warn
 
 _list_shape: Final[Any] = _native.list_shape
@@ -75,6 +76,8 @@ def getitem(t: TensorBase, key: Any) -> Any:
 
 def setitem(t: TensorBase, key: Any, value: Any) -> None:
     """`t[key] = value`."""
+    if not isinstance(value, TensorBase):
+        value = plain_value(t, value)
     indices: list[Any] | None = None
     if key is ...:
         out = t
@@ -88,7 +91,7 @@ def setitem(t: TensorBase, key: Any, value: Any) -> None:
         if (
             isinstance(key, TensorBase)
             and key._dtype.is_bool
-            and is_number(value)
+            and (isinstance(value, float) or isinstance(value, int))
             and key._shape == t._shape
             and len(t._shape) > 0
             and not requires_grad(t)
@@ -102,7 +105,7 @@ def setitem(t: TensorBase, key: Any, value: Any) -> None:
         else:
             out, indices = apply_key(t, as_tuple(key))
     if indices is None:
-        if is_number(value) and not requires_grad(out) and unseen(out, out):
+        if not isinstance(value, TensorBase) and not requires_grad(out) and unseen(out, out):
             if isinstance(value, int):
                 long(value)
             # PyTorch writes a 0-dim tensor, for which the target may not overlap itself.
@@ -120,15 +123,24 @@ def unseen(t: TensorBase, key: TensorBase) -> bool:
     return unwatched() and ((t._keys | key._keys) & WRAPPED) == 0
 
 
+def plain_value(t: TensorBase, value: Any) -> Any:
+    """A number that may be assigned: of NumPy's scalars integers, and what is a Python float or complex number too."""
+    if isinstance(value, float) or isinstance(value, int) or isinstance(value, complex):
+        return value
+    kind = type(value)
+    if is_number(value) and value.dtype.kind in "iu":
+        return value.item()
+    name = f"numpy.{kind.__name__}" if getattr(kind, "__module__", None) == "numpy" else kind.__name__
+    raise TypeError(f"can't assign a {name} to a {type_string(t._dtype, t._device)}")
+
+
 def as_value(t: TensorBase, value: Any) -> TensorBase:
     if isinstance(value, TensorBase):
         return value
-    if is_number(value):
-        if isinstance(value, int):
-            long(value)
-        got: TensorBase = HOOKS.scalar(value, t)
-        return got
-    raise TypeError(f"can't assign a {type(value).__name__} to a {type_string(t._dtype, t._device)}")
+    if isinstance(value, int):
+        long(value)
+    got: TensorBase = HOOKS.scalar(value, t)
+    return got
 
 
 def copy_value(out: TensorBase, value: TensorBase) -> None:

@@ -31,11 +31,12 @@ from ._dispatch.op import type_name
 from ._dispatch.schema import Arg
 from ._dispatch.state import current_default_device
 from ._dtype import uint8
+from ._numbers import is_number
 from ._ops import random as _rows
 from ._ops.rules.random import check_std
 from ._ops.rules.shape import placed
 from ._read_only import seal
-from ._tensor_base import TensorBase, is_number, make
+from ._tensor_base import TensorBase, make
 
 __all__ = [
     "Generator",

@@ -32,8 +32,9 @@ from ._dtype import complex32
 from ._dtype import dtype as DType
 from ._layout import sparse_coo, strided
 from ._mypyc import i64, mypyc_attr
+from ._numbers import checked_number, is_numpy_scalar
 from ._size import Size
-from ._sizes import LONG_MIN, SHORT, numel_of
+from ._sizes import numel_of
 from ._strides import strides_contiguous
 
 _alloc: Final[Any] = _native.alloc_instance
@@ -57,36 +58,13 @@ INFERENCE_WRITTEN: Final = (
 )
 
 
-def is_number(x: object) -> bool:
-    """Whether an operand counts as a Python scalar (NumPy's scalars do, through their number protocol)."""
-    return isinstance(x, float) or isinstance(x, int) or isinstance(x, complex) or _is_numpy_scalar(x)
-
-
-def checked_number(x: Any) -> Any:
-    """A number as PyTorch's Scalar takes it: an int must fit 64 bits, with or without sign."""
-    if isinstance(x, int):
-        n: int = x
-        if n > SHORT and n > 18446744073709551615:
-            raise OverflowError("int too big to convert")
-        if n < -SHORT and n < LONG_MIN:
-            raise OverflowError("can't convert negative int to unsigned")
-    return x
-
-
-def _is_numpy_scalar(x: object) -> bool:
-    t = type(x)
-    if getattr(t, "__module__", None) != "numpy":  # a class made by hand may have none
-        return False
-    return not hasattr(t, "__len__") and hasattr(x, "item") and hasattr(x, "dtype")
-
-
 def operand(x: Any) -> Any:
     """An operand of a Python operator: tensors and plain numbers as they are, NumPy scalars as plain numbers."""
     if isinstance(x, TensorBase) or isinstance(x, float):
         return x
     if isinstance(x, int) or isinstance(x, complex):
         return checked_number(x)
-    if _is_numpy_scalar(x):
+    if is_numpy_scalar(x):
         return x.item()
     return None
 

@@ -15,11 +15,12 @@ from ._dispatch.state import current_default_device
 from ._dtype import dtype as DType
 from ._dtype import set_default_dtype
 from ._dtype_names import type_string
+from ._numbers import is_number
 from ._overrides import overridable
 from ._promotion import can_cast as _can_cast
 from ._promotion import number_dtype, promote, result_type_of
 from ._storage import UntypedStorage
-from ._tensor_base import TensorBase, is_number
+from ._tensor_base import TensorBase
 from ._tensor_base import numel as _numel
 from ._typed_storage import TypedStorage
 

@@ -8,7 +8,8 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import Any
 
-from .._tensor_base import TensorBase, is_number
+from .._numbers import is_number
+from .._tensor_base import TensorBase
 from .._warn import ALWAYS, warn
 
 _SUMS = {

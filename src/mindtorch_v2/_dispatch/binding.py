@@ -12,8 +12,9 @@ from typing import Any, Final, final
 from .._device import as_device, device
 from .._dtype import dtype_or_none
 from .._layout import layout, memory_format
+from .._numbers import checked_number, is_number
 from .._sizes import SHORT, is_long, long
-from .._tensor_base import TensorBase, checked_number, is_number, numel, requires_grad
+from .._tensor_base import TensorBase, numel, requires_grad
 from .op import Op, plain_name
 from .schema import Arg, Schema
 

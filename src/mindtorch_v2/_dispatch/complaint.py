@@ -14,7 +14,8 @@ from typing import Any
 
 from .._dtype import dtype
 from .._layout import layout, memory_format
-from .._tensor_base import TensorBase, is_number, requires_grad
+from .._numbers import is_number
+from .._tensor_base import TensorBase, requires_grad
 from .binding import TYPES, has_one_out, is_element, is_index
 from .op import Op, plain_name, type_name
 from .schema import Arg

@@ -13,7 +13,8 @@ from .._device import CPU as CPU_DEVICE
 from .._device import device
 from .._dtype import dtype
 from .._mypyc import i64, mypyc_attr
-from .._tensor_base import INFERENCE_WRITTEN, TensorBase, alias, gained, is_number, numel, requires_grad
+from .._numbers import is_number
+from .._tensor_base import INFERENCE_WRITTEN, TensorBase, alias, gained, numel, requires_grad
 from .keys import (
     AUTOCASTS,
     AUTOGRAD,

@@ -12,7 +12,8 @@ import mindtorch_v2 as torch
 
 from .. import _native
 from .._layout import sparse_csr
-from .._tensor_base import TensorBase, is_number
+from .._numbers import is_number
+from .._tensor_base import TensorBase
 from .._types import result_type
 from .broadcast import BROADCAST
 from .coalesce import add_at, coalesced, flat_keys

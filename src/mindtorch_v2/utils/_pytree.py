@@ -14,6 +14,7 @@ from typing import Any, NamedTuple
 from .._size import Size
 from .._warn import warn
 from ..return_types import ReturnType
+from ._pytree_nodes import children_by_keys, defaultdict_deserialize, defaultdict_serialize
 
 __all__ = [
     "Context",
@@ -194,7 +195,7 @@ class TreeSpec:
         if len(children) != self.num_children:
             raise ValueError(f"Node arity mismatch; expected {self.num_children}, but got {len(children)}.")
         if dicts:
-            children = _by_keys(tree, self.context[1] if self.type is defaultdict else self.context)
+            children = children_by_keys(tree, self.context[1] if self.type is defaultdict else self.context)
         elif self.type is not deque and context != self.context:
             if self.type in _BUILT_IN:
                 raise ValueError(
@@ -477,16 +478,6 @@ def _found_type(tree: PyTree) -> Any:
     return namedtuple if is_namedtuple_class(kind) else kind
 
 
-def _by_keys(tree: Any, keys: list[Any]) -> list[Any]:
-    """A dictionary's values in the order of another's keys."""
-    wanted, given = set(keys), set(tree)
-    if wanted != given:
-        text = f"; missing key(s): {wanted - given}" if wanted - given else ""
-        text += f"; extra key(s): {given - wanted}" if given - wanted else ""
-        raise ValueError(f"Node keys mismatch{text}.")
-    return [tree[k] for k in keys]
-
-
 def _values(d: Any) -> tuple[list[Any], list[Any]]:
     return list(d.values()), list(d.keys())
 
@@ -508,22 +499,6 @@ def _namedtuple_deserialize(name: str) -> Any:
             f"Can't deserialize TreeSpec of namedtuple class {name} because we couldn't find a serializated name."
         )
     return SERIALIZED_TYPE_TO_PYTHON_TYPE[name]
-
-
-def _defaultdict_serialize(context: Any) -> dict[str, Any]:
-    factory, keys = context
-    return {
-        "default_factory_module": factory.__module__,
-        "default_factory_name": factory.__qualname__,
-        "dict_context": keys,
-    }
-
-
-def _defaultdict_deserialize(written: Any) -> list[Any]:
-    if not isinstance(written, dict):
-        raise AssertionError("dumpable_context must be a dict")
-    factory = getattr(import_module(written["default_factory_module"]), written["default_factory_name"])
-    return [factory, written["dict_context"]]
 
 
 def _keyed(flatten: Callable[[Any], Any], key: Callable[[Any, Any, int], Any] | None = None) -> Callable[[Any], Any]:
@@ -582,7 +557,7 @@ def _register_built_in() -> None:
     )
     written: dict[Any, tuple[Any, Any]] = {
         namedtuple: (_namedtuple_serialize, _namedtuple_deserialize),
-        defaultdict: (_defaultdict_serialize, _defaultdict_deserialize),
+        defaultdict: (defaultdict_serialize, defaultdict_deserialize),
     }
     for kind, name, flat, back, key in nodes:
         to_text, from_text = written.get(kind, (None, None))

@@ -24,7 +24,18 @@ SOURCE = Path(__file__).parents[3] / "src" / PACKAGE
 # From the bottom up. A module belongs to the room that names the longest part of its path.
 ROOMS: dict[str, tuple[str, ...]] = {
     "small types": (
-        *("_native", "_dtype", "_dtype_names", "_device", "_layout", "_size", "_sizes", "_strides", "_promotion"),
+        *(
+            "_native",
+            "_dtype",
+            "_dtype_names",
+            "_device",
+            "_layout",
+            "_size",
+            "_sizes",
+            "_numbers",
+            "_strides",
+            "_promotion",
+        ),
         *("_finfo", "_mypyc", "_version", "_warn", "_read_only", "_core_operators", "_numbered"),
     ),
     "dispatch state": ("_dispatch.keys", "_dispatch.state"),

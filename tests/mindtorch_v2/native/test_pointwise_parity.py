@@ -125,11 +125,19 @@ ORACLE_BINARY: dict[str, Callable[[Any], Callable[..., Any]]] = {
     "RSHIFT": lambda t: t.bitwise_right_shift,
     "PRELU": lambda t: t.ops.aten._prelu_kernel,
     "GELU_TANH_BACKWARD": lambda t: lambda g, x: t.ops.aten.gelu_backward(g, x, approximate="tanh"),
+    "ENTROPY": lambda t: lambda x, y: t.nn.functional.binary_cross_entropy(x, y, reduction="none"),
+    "ENTROPY_OF_LOGITS": lambda t: (
+        lambda x, y: t.nn.functional.binary_cross_entropy_with_logits(x, y, reduction="none")
+    ),
 }
 
 
-# Types for which a row does not come to its kernel.
-DECOMPOSED = {"LOGADDEXP": ("complex64", "complex128"), "NEXTAFTER": ("float16", "bfloat16")}
+# Types for which a row does not come to its kernel, or PyTorch has none and rounds between its parts.
+DECOMPOSED = {
+    "LOGADDEXP": ("complex64", "complex128"),
+    "NEXTAFTER": ("float16", "bfloat16"),
+    "ENTROPY_OF_LOGITS": ("float16", "bfloat16"),
+}
 
 
 def oracle_binary(torch: Any, op: str) -> Callable[..., Any]:
@@ -144,6 +152,9 @@ def binary_pairs(torch: Any, op: str, dtype: Any) -> tuple[Any, Any]:
     if dtype.is_floating_point and op.endswith("_BACKWARD"):
         calm = torch.Generator().manual_seed(3)
         a, b = (torch.randn(2000, generator=calm, dtype=torch.float64).to(dtype) for _ in range(2))
+    elif dtype.is_floating_point and op.startswith("ENTROPY"):  # of probabilities, or of logits and a probability
+        share = torch.linspace(0, 1, 2001, dtype=torch.float64)
+        a, b = (share if op == "ENTROPY" else (share - 0.5) * 200).to(dtype), (1 - share).square().to(dtype)
     elif dtype.is_floating_point:
         special = torch.tensor(SPECIAL, dtype=torch.float64).to(dtype)
         a = torch.cat([a, special.repeat_interleave(len(SPECIAL))])

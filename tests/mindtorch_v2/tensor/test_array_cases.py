@@ -143,6 +143,28 @@ def parameters_of_subclasses_say_so(lib: Any) -> Any:
     return [repr(lib.nn.Parameter(t)) for t in given[:2]] + [repr(t) for t in given]
 
 
+@case
+def assigned_scalars(lib: Any) -> Any:
+    """NumPy's integers are numbers wherever they are assigned, its other scalars only if they are Python's too."""
+
+    def assigned(key: Any, value: Any, dtype: str) -> Any:
+        t = lib.ones((2, 3), dtype=getattr(lib, dtype))
+        t[key] = value
+        return t
+
+    keys = [0, (True, 0), slice(1, None), ..., lib.tensor([[True, False, True]] * 2), (lib.tensor([0]),), (0, None, 1)]
+    values = [numpy.int64(2), numpy.uint8(3), numpy.int8(-1), numpy.float64(2.5), numpy.float32(1.5), numpy.bool_(True)]
+    values += [numpy.float16(1), numpy.complex64(1), numpy.complex128(1), "text", None, [1]]
+    return tried(
+        [
+            lambda key=key, value=value, dtype=dtype: assigned(key, value, dtype)
+            for key in keys
+            for value in values
+            for dtype in ("uint8", "int64", "float32", "bool", "complex64")
+        ]
+    )
+
+
 @pytest.mark.oracle
 @pytest.mark.parametrize("name", case)
 def test_as_pytorch(name: str, oracle: Any) -> None:

@@ -12,7 +12,8 @@ from typing import Any
 
 from ...._dispatch import registry
 from ...._dtype import DEFAULTS, dtype, float64
-from ...._tensor_base import TensorBase, is_number, numel
+from ...._numbers import is_number
+from ...._tensor_base import TensorBase, numel
 from ..lines import npu, parts
 
 _where = registry.get("where")

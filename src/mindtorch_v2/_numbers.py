@@ -1,0 +1,33 @@
+"""Which values count as numbers of Python where PyTorch takes a Scalar.
+
+Invariant: nothing here imports NumPy; its scalars are known by their class.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+from ._sizes import LONG_MIN, SHORT
+
+
+def is_number(x: object) -> bool:
+    """Whether an operand counts as a Python scalar (NumPy's scalars do, through their number protocol)."""
+    return isinstance(x, float) or isinstance(x, int) or isinstance(x, complex) or is_numpy_scalar(x)
+
+
+def checked_number(x: Any) -> Any:
+    """A number as PyTorch's Scalar takes it: an int must fit 64 bits, with or without sign."""
+    if isinstance(x, int):
+        n: int = x
+        if n > SHORT and n > 18446744073709551615:
+            raise OverflowError("int too big to convert")
+        if n < -SHORT and n < LONG_MIN:
+            raise OverflowError("can't convert negative int to unsigned")
+    return x
+
+
+def is_numpy_scalar(x: object) -> bool:
+    t = type(x)
+    if getattr(t, "__module__", None) != "numpy":  # a class made by hand may have none
+        return False
+    return not hasattr(t, "__len__") and hasattr(x, "item") and hasattr(x, "dtype")
