@@ -65,6 +65,9 @@ class Overridable:
 class TensorMeta(type):
     """The class of Tensor and of its subclasses."""
 
+def define_operators(cls: type[Any], /) -> None:
+    """Operators of a compiled class answer NotImplemented for operands they do not know."""
+
 def define_tensor_class(
     cls: type,
     kinds: frozenset[type],

@@ -78,6 +78,10 @@ _NO_BACKWARD = (
 _DIM = parse("size.int(Tensor self, int dim) -> int").args[1]
 
 
+# Before there is a subclass, which takes its operators from here.
+_native.define_operators(TensorBase)
+
+
 class Tensor(TensorBase, metaclass=_native.TensorMeta):
     """A view of memory with a shape, a dtype and a device, and the history of how it was computed."""
 

@@ -1,10 +1,13 @@
-"""Tensors over memory of others: capsules of DLPack, buffers.
+"""Tensors beside objects of others: capsules of DLPack, buffers, scalars, operands of unknown classes.
 
 Invariant: a case is a function of the library; its outcome is the same for both.
 """
 
 from __future__ import annotations
 
+import itertools
+import operator
+from fractions import Fraction
 from typing import Any
 
 import numpy
@@ -163,6 +166,32 @@ def assigned_scalars(lib: Any) -> Any:
             for dtype in ("uint8", "int64", "float32", "bool", "complex64")
         ]
     )
+
+
+class _Reflected:
+    def __radd__(self, other: Any) -> str:
+        return "added"
+
+    def __rmatmul__(self, other: Any) -> str:
+        return "multiplied"
+
+    def __rpow__(self, other: Any) -> str:
+        return "raised"
+
+
+@case
+def operands_of_other_kinds(lib: Any) -> Any:
+    """By name, operators say that they do not know an operand; by their signs they ask it, and then refuse."""
+    names = "add sub mul truediv floordiv mod pow matmul and or xor lshift rshift iadd isub imul itruediv".split()
+    signs = [getattr(operator, f"{name}_" if name in ("and", "or") else name) for name in names]
+    makers = [lib.ones, lambda n: lib.nn.Parameter(lib.ones(n)), lambda n: type("Mine", (lib.Tensor,), {})([1.0] * n)]
+    others = [object(), "text", None, (1, 2), Fraction(1, 2), numpy.ones(2), _Reflected()]
+    calls: list[Any] = []
+    for make, other in itertools.product(makers, others):
+        calls += [lambda n=n, m=make, x=other: repr(getattr(m(2), f"__{n}__")(x)) for n in names]
+        if not isinstance(other, numpy.ndarray):  # which has the array's own functions take over
+            calls += [lambda sign=sign, m=make, x=other: repr(sign(m(2), x)) for sign in signs]
+    return tried(calls)
 
 
 @pytest.mark.oracle
