@@ -44,7 +44,8 @@ _TABLE: dict[str, tuple[Rule, str]] = {
     "elementwise": (
         pointwise,
         "complex polar polygamma polygamma.method nan_to_num angle hardtanh log_sigmoid softshrink heaviside ldexp "
-        "frexp.Tensor mvlgamma _standard_gamma_grad _dirichlet_grad copy fill zero _add_relu native_dropout_backward",
+        "frexp.Tensor mvlgamma _standard_gamma_grad _dirichlet_grad copy fill zero _add_relu native_dropout_backward "
+        "_lazy_clone",
     ),
     "copies": (copied, "clone to_copy"),
     "new": (
