@@ -67,7 +67,8 @@ class Builder:
         self.out.mkdir(parents=True, exist_ok=True)
         target = self.out / f"lib{name}.so"
         fresh = target.with_suffix(".new")
-        strict = [] if self.extra else ["-Wl,-z,defs"]  # sanitizers leave symbols to the program
+        # Sanitizers leave symbols to the program, and name functions in their reports.
+        strict = [] if self.extra else ["-Wl,-z,defs", "-Wl,--strip-all"]
         options = ["-shared", *self.extra, "-pthread", *objects, "-o", str(fresh), f"-Wl,-soname,lib{name}.so"]
         libraries = [f"-L{self.out}", "-Wl,--no-as-needed", *(f"-l{need}" for need in needs)]
         done = subprocess.run([*self.compiler, *options, *libraries, *strict, "-Wl,-rpath,$ORIGIN"])
