@@ -49,7 +49,7 @@ def _apart(value: Any, library: Any) -> tuple[list[Any], Callable[..., Any]]:
 def _results(value: Any, library: Any) -> tuple[Any, ...]:
     found: list[Any] = []
     _oracle.tree_map(found.append, [value], lambda v: isinstance(v, library.Tensor))
-    return tuple(t for t in found if t.requires_grad)
+    return tuple(found)
 
 
 def _check(case: _infos.Covered, fn: Callable[..., Any], call: Any, process: Any, library: Any) -> str:
@@ -61,10 +61,15 @@ def _check(case: _infos.Covered, fn: Callable[..., Any], call: Any, process: Any
     if any(float(t.detach().abs().max()) > LARGE for t in leaves):
         return ""
 
-    def run(*given: Any) -> Any:
+    def every(given: Any) -> tuple[Any, ...]:
         args, kwargs = put(given)
         library.manual_seed(0)
         return _results(process(wrapper(fn, *args, **kwargs)), library)
+
+    def run(*given: Any) -> tuple[Any, ...]:
+        # By place: forward mode is given tensors that are not recorded, whose results require no gradient.
+        results = every(given)
+        return tuple(results[i] for i in recorded)
 
     wrapper = info.gradcheck_wrapper
     if library is torch:
@@ -73,7 +78,8 @@ def _check(case: _infos.Covered, fn: Callable[..., Any], call: Any, process: Any
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
         try:
-            if not run(*leaves):
+            recorded = [i for i, t in enumerate(every(leaves)) if t.requires_grad]
+            if not recorded:
                 return ""
             library.autograd.gradcheck(
                 run,
