@@ -48,12 +48,18 @@ _native_batch_norm_legit.no_stats_out(Tensor input, Tensor? weight, Tensor? bias
  eps, *, Tensor(a!) out, Tensor(b!) save_mean, Tensor(c!) save_invstd) -> (Tensor(a!), Tensor(b!), Tensor(c!))
 _pdist_forward(Tensor self, float p=2.) -> Tensor
 _pdist_forward.out(Tensor self, float p=2., *, Tensor(a!) out) -> Tensor(a!)
+_sparse_compressed_tensor_unsafe(Tensor compressed_indices, Tensor plain_indices, Tensor values, SymInt[] size, *,
+ ScalarType? dtype=None, Layout? layout=None, Device? device=None, bool? pin_memory=None) -> Tensor
+_sparse_coo_tensor_with_dims_and_tensors(int sparse_dim, int dense_dim, SymInt[] size, Tensor indices, Tensor values,
+ *, ScalarType? dtype=None, Layout? layout=None, Device? device=None, bool? pin_memory=False, bool?
+ is_coalesced=None) -> Tensor
 _thnn_fused_gru_cell(Tensor input_gates, Tensor hidden_gates, Tensor hx, Tensor? input_bias=None, Tensor?
  hidden_bias=None) -> (Tensor, Tensor)
 _thnn_fused_lstm_cell(Tensor input_gates, Tensor hidden_gates, Tensor cx, Tensor? input_bias=None, Tensor?
  hidden_bias=None) -> (Tensor, Tensor, Tensor)
 _to_copy(Tensor self, *, ScalarType? dtype=None, Layout? layout=None, Device? device=None, bool? pin_memory=None, bool
  non_blocking=False, MemoryFormat? memory_format=None) -> Tensor
+_to_sparse(Tensor self, *, Layout? layout=None, int[2]? blocksize=None, int? dense_dim=None) -> Tensor
 _weight_norm_interface(Tensor v, Tensor g, int dim=0) -> (Tensor, Tensor)
 adaptive_max_pool2d(Tensor self, int[2] output_size) -> (Tensor, Tensor)
 adaptive_max_pool2d.out(Tensor self, int[2] output_size, *, Tensor(a!) out, Tensor(b!) indices) -> (Tensor(a!),

@@ -633,6 +633,7 @@ CALLED_ELSEWHERE: dict[str, str] = {
         "parity/test_gamma_random.py": "_dirichlet_grad _sample_dirichlet _standard_gamma _standard_gamma_grad",
         "nn/test_rnn_utils.py": "_pack_padded_sequence _pad_packed_sequence",
         "nn/test_recurrent.py": "_thnn_fused_gru_cell_backward _thnn_fused_lstm_cell_backward_impl",
+        "tensor/test_lazy_clone.py": "_lazy_clone",
         "tensor/test_lazy_views.py": (
             "_conj_copy _conj_copy.out _is_zerotensor _neg_view _neg_view_copy _neg_view_copy.out"
         ),
