@@ -36,7 +36,8 @@ def test_a_rank_that_dies_ends_the_waiting_of_others() -> None:
         for rank in range(2):
             kind, text = ranks.answer(rank)[1]
             assert kind == "RuntimeError" and "operation allreduce, sequence number 2" in text
-        assert time.monotonic() - started < 50.0
+        # At the latest by the timeout: who is no neighbour of the dead rank in Gloo's ring may learn of it only so.
+        assert time.monotonic() - started < 90.0
     finally:
         ranks.close()
 
