@@ -97,7 +97,8 @@ def _index_reduce(self: Any, dim: int, index: Any, source: Any, reduce: str, inc
     if numel(source) == 0:
         return self.clone()
     size = self._shape[wrap_dim(dim, self.dim())] if self.dim() else 1
-    if self._device.type == "cpu" and bool((index < 0).logical_or(index >= size).any()):
+    seen = all_values(index)
+    if self._device.type == "cpu" and bool((seen < 0).logical_or(seen >= size).any()):
         raise IndexError("index out of range in self")
     at, values = _spread(index.long(), source, dim)
     return self.scatter_reduce(dim, at, values, reduce, include_self=include_self)
