@@ -252,6 +252,7 @@ void run_einsum(Run& r) {
 // -- TransposeBatchMatMul --------------------------------------------------------------------------------------------
 // y = permY(permX1(x1) @ permX2(x2)). With a scale a row is all of its batches, and an integer of 8 bits each; with a
 // batchSplitFactor the rows are cut into as many parts, which stand behind each other.
+// The facts name both parameters and not the shapes that come of them: those here are a common description.
 std::vector<int64_t> order_of(const Call& c, const char* name, std::vector<int64_t> otherwise) {
     return c.has(name) && !c.ints(name).empty() ? c.ints(name) : otherwise;
 }
