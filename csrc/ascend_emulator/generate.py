@@ -117,17 +117,40 @@ def written(f: dict[str, Any]) -> tuple[set[str], set[str]]:
     return set(named or tensors[-1:]), set()
 
 
+# Flags and optional inputs of calls, and the outputs that are written only where one is true or given: without it they
+# may be null.
+ASKED_FOR = {
+    "isOutputKv": ("kRopeOut", "cKvOut"),
+    "softmaxLseFlag": ("softmaxLse",),
+    "returnValues": ("sparseValuesOut",),
+    "outFlag": ("outOut",),
+    "additionalOutput": ("xOut",),
+    "queryNormFlag": ("queryNormOut", "dequantScaleQNormOut", "dequantScaleQNopeOut"),
+    "expertTokensNumFlag": ("expertTokensCountOrCumsumOut", "expandedScaleOut"),
+    "train": ("iOut", "jOut", "fOut", "oOut", "hOut", "cOut", "tanhCOut"),
+    "queryRope": ("dqRopeOut", "dkRopeOut"),
+    "queryRopeOptional": ("dqRopeOut", "dkRopeOut"),
+    "pseShiftOptional": ("dpseOut",),
+    "sinkInOptional": ("dsinkOut",),
+    "probsOptional": ("permuteProbsOut", "probsGradOut"),
+    "permutedProbsOutputGradOptional": ("probsGradOut",),
+}
+
+
 def must_be_given(f: dict[str, Any], p: dict[str, Any]) -> bool:
     """Whether null is refused before the kernel is asked.
 
     An optional argument that documents list among the checked is checked under a condition (a mask of outputs, a mode):
     its kernel decides. A function without a list of checked arguments requires every one of them, but not those that
-    are called optional nor outputs of which nothing is said while others are described: these are reserved.
+    are called optional, nor outputs that others ask for, nor those of which nothing is said while others are
+    described: these are reserved.
     """
     if not p["type"].endswith("*") or p.get("optional") or "Optional" in p["name"]:
         return False
     if f.get("null"):
         return p["name"] in f["null"]
+    if any(p["name"] in ASKED_FOR.get(q["name"], ()) for q in f["params"]):
+        return False
     described = any(q.get("io") == "out" and "dtypes" in q for q in f["params"])
     reserved = described and p.get("io") == "out" and "dtypes" not in p
     return not reserved

@@ -37,6 +37,17 @@ Tensor as_heads(const Tensor& t, const std::string& layout, int64_t heads) {
     return t;
 }
 
+// Inference may have results in another layout: "BNSD_BSND", as its public description has it.
+std::string layout_in(const Call& c) {
+    const std::string& layout = c.string("inputLayout");
+    return layout == "BNSD_BSND" ? "BNSD" : layout;
+}
+
+std::string layout_out(const Call& c) {
+    const std::string& layout = c.string("inputLayout");
+    return layout == "BNSD_BSND" ? "BSND" : layout;
+}
+
 struct Shape {
     int64_t batch, heads, kv_heads, queries, keys, size, value_size;
 
@@ -418,7 +429,7 @@ void infer(Run& r, const Views& w, const Hidden& hide, const char* lse = nullptr
                 out[row * size_t(s.value_size) + size_t(d)] +=
                     x[size_t(j)] / sum * v[s.kv_row(b, h, j) * size_t(s.value_size) + size_t(d)];
     });
-    r.write(as_heads(r.tensor("attentionOut"), r.string("inputLayout"), s.heads), out);
+    r.write(as_heads(r.tensor("attentionOut"), layout_out(r), s.heads), out);
     if (lse != nullptr) r.write(r.tensor(lse), logs);
 }
 
@@ -444,7 +455,7 @@ void plan_lengths(const Plan& p, const char* name, int64_t batch, int64_t most) 
 }
 
 void plan_inference(const Plan& p, const Shape& s) {
-    const std::string& layout = p.string("inputLayout");
+    const std::string layout = layout_out(p);
     plan_broadcast(p, "pseShift", s.scores());
     const Tensor& out = p.tensor("attentionOut");
     Dims want{s.batch, s.heads, s.queries, s.value_size};
@@ -454,7 +465,7 @@ void plan_inference(const Plan& p, const Shape& s) {
 }
 
 Views prompt_views(const Call& c) {
-    return views(c.tensor("query"), c.tensor("key"), c.tensor("value"), c.string("inputLayout"), c.integer("numHeads"),
+    return views(c.tensor("query"), c.tensor("key"), c.tensor("value"), layout_in(c), c.integer("numHeads"),
                  c.integer("numKeyValueHeads"));
 }
 
@@ -493,7 +504,7 @@ Views step_views(const Call& c) {
     const auto &k = c.tensors("key"), &v = c.tensors("value");
     if (k.size() != 1 || v.size() != 1)
         refuse(ACLNN_ERR_PARAM_INVALID, "key and value need one tensor each in the emulator");
-    return views(c.tensor("query"), k[0], v[0], c.string("inputLayout"), c.integer("numHeads"),
+    return views(c.tensor("query"), k[0], v[0], layout_in(c), c.integer("numHeads"),
                  c.integer("numKeyValueHeads"));
 }
 

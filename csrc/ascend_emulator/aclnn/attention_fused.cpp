@@ -32,6 +32,8 @@ struct Where {
                                       : ((page * heads + h) * block + place) * size + d);
         }
         if (layout == "TND") return size_t(((starts[size_t(b)] + s) * heads + h) * size + d);
+        if (layout == "NTD") return size_t((h * dims[1] + starts[size_t(b)] + s) * size + d);
+        if (layout == "NBSD") return size_t(((h * dims[1] + b) * dims[2] + s) * size + d);
         if (layout == "BNSD") return size_t(((b * heads + h) * dims[2] + s) * size + d);
         return size_t((b * dims[1] + s) * heads * size + h * size + d);  // BSH, BSND
     }
@@ -43,9 +45,27 @@ struct Problem {
     Where q, k, v;
 };
 
+// "A" is the layout of all tensors, "A_B" has the results in B. The facts have no list of them; these are the ones of the
+// function's public description.
 bool known(const std::string& layout) {
-    return layout == "BSH" || layout == "BSND" || layout == "BNSD" || layout == "TND";
+    static const char* const all[] = {"BSH",      "BSND",      "BNSD",      "TND", "BNSD_BSND", "BSH_BNSD", "BSND_BNSD",
+                                      "BSH_NBSD", "BSND_NBSD", "BNSD_NBSD", "NTD", "TND_NTD",   "NTD_TND"};
+    return std::any_of(std::begin(all), std::end(all), [&](const char* name) { return layout == name; });
 }
+
+std::string layout_in(const Call& c) { return c.string("inputLayout").substr(0, c.string("inputLayout").find('_')); }
+
+std::string layout_out(const Call& c) {
+    const std::string& both = c.string("inputLayout");
+    size_t cut = both.find('_');
+    return cut == std::string::npos ? both : both.substr(cut + 1);
+}
+
+bool is_packed(const std::string& layout) { return layout == "TND" || layout == "NTD"; }
+
+int heads_axis(const std::string& layout) { return layout == "NTD" ? 0 : layout == "TND" || layout == "BNSD" ? 1 : 2; }
+
+int tokens_axis(const std::string& layout) { return layout == "NTD" ? 1 : 0; }  // of packed ones
 
 int64_t sequence(const Dims& d, const std::string& layout) { return layout == "BNSD" ? d[2] : d[1]; }
 
@@ -77,21 +97,21 @@ Problem problem(const Call& c) {
     const auto &ks = c.tensors("key"), &vs = c.tensors("value");
     NEED(ks.size() == 1 && vs.size() == 1, "key and value need one tensor each in the emulator");
     const Tensor &q = c.tensor("query"), &k = ks[0], &v = vs[0];
-    const std::string& layout = c.string("inputLayout");
-    NEED(known(layout), "inputLayout is \"%s\"; the emulator computes BSH, BSND, BNSD and TND", layout.c_str());
-    int rank = layout == "BSH" || layout == "TND" ? 3 : 4;
+    NEED(known(c.string("inputLayout")), "inputLayout is \"%s\", which is none", c.string("inputLayout").c_str());
+    const std::string layout = layout_in(c);
+    int rank = layout == "BSH" || is_packed(layout) ? 3 : 4, axis = heads_axis(layout), tokens = tokens_axis(layout);
     NEED(q.rank() == rank, "query has shape %s, which %s does not have", text(q.dims).c_str(), layout.c_str());
     Problem p;
     p.heads = c.integer("numHeads");
     p.kv_heads = c.integer("numKeyValueHeads") > 0 ? c.integer("numKeyValueHeads") : p.heads;
     NEED(p.heads > 0 && p.heads % p.kv_heads == 0, "numHeads is %lld, numKeyValueHeads %lld", wide(p.heads), wide(p.kv_heads));
     NEED(layout != "BSH" || q.dims[2] % p.heads == 0, "query has shape %s for %lld heads", text(q.dims).c_str(), wide(p.heads));
-    NEED(layout == "BSH" || q.dims[layout == "BNSD" ? 1 : rank - 2] == p.heads, "query has shape %s for %lld heads",
+    NEED(layout == "BSH" || q.dims[axis] == p.heads, "query has shape %s for %lld heads",
          text(q.dims).c_str(), wide(p.heads));
     p.q = where(q, layout, p.heads);
     const auto &ql = c.ints("actualSeqLengthsOptional"), &kl = c.ints("actualSeqLengthsKvOptional");
-    if (layout == "TND") {
-        NEED(!ql.empty() && ql.back() == q.dims[0], "actualSeqLengthsOptional must end at %lld", wide(q.dims[0]));
+    if (is_packed(layout)) {
+        NEED(!ql.empty() && ql.back() == q.dims[tokens], "actualSeqLengthsOptional must end at %lld", wide(q.dims[tokens]));
         unpack(ql, &p.q.starts, &p.queries);
         p.batch = int64_t(ql.size());
     } else {
@@ -121,13 +141,12 @@ Problem problem(const Call& c) {
         NEED(k.rank() == rank && v.rank() == rank, "key has shape %s, which %s does not have", text(k.dims).c_str(),
              layout.c_str());
         p.k = where(k, layout, p.kv_heads), p.v = where(v, layout, p.kv_heads);
-        int axis = layout == "BNSD" ? 1 : rank - 2;
         NEED(layout == "BSH" ? k.dims[2] % p.kv_heads == 0 && v.dims[2] % p.kv_heads == 0
                              : k.dims[axis] == p.kv_heads && v.dims[axis] == p.kv_heads,
              "key has shape %s for %lld heads", text(k.dims).c_str(), wide(p.kv_heads));
-        if (layout == "TND") {
-            NEED(kl.size() == ql.size() && kl.back() == k.dims[0] && v.dims[0] == k.dims[0],
-                 "actualSeqLengthsKvOptional must end at %lld", wide(k.dims[0]));
+        if (is_packed(layout)) {
+            NEED(kl.size() == ql.size() && kl.back() == k.dims[tokens] && v.dims[tokens] == k.dims[tokens],
+                 "actualSeqLengthsKvOptional must end at %lld", wide(k.dims[tokens]));
             unpack(kl, &p.k.starts, &p.keys);
             p.v.starts = p.k.starts;
         } else {
@@ -139,7 +158,7 @@ Problem problem(const Call& c) {
             for (int64_t n : p.keys) NEED(n >= 0 && n <= sequence(k.dims, layout), "a length of keys is outside key");
         }
     }
-    if (layout != "TND")
+    if (!is_packed(layout))
         for (int64_t n : p.queries) NEED(n >= 0 && n <= sequence(q.dims, layout), "a length of queries is outside query");
     p.size = p.q.size, p.value_size = p.v.size;
     NEED(p.k.size == p.size, "query has heads of %lld, key of %lld", wide(p.size), wide(p.k.size));
@@ -153,6 +172,14 @@ int64_t most(const std::vector<int64_t>& lengths) {
     int64_t out = 0;
     for (int64_t n : lengths) out = std::max(out, n);
     return out;
+}
+
+Dims result_dims(const std::string& layout, const Problem& s, int64_t queries) {
+    if (layout == "BSH") return {s.batch, queries, s.heads * s.value_size};
+    if (layout == "BSND") return {s.batch, queries, s.heads, s.value_size};
+    if (layout == "BNSD") return {s.batch, s.heads, queries, s.value_size};
+    if (layout == "NBSD") return {s.heads, s.batch, queries, s.value_size};
+    return layout == "NTD" ? Dims{s.heads, queries, s.value_size} : Dims{queries, s.heads, s.value_size};
 }
 
 void plan_fused(Plan& p) {
@@ -174,14 +201,12 @@ void plan_fused(Plan& p) {
     Problem s = problem(p);
     p.require(p.tensors("key")[0].dtype == q.dtype && p.tensors("value")[0].dtype == q.dtype,
               "query, key and value must have the same dtype");
-    Dims want = q.dims;
-    want[want.n - 1] = p.string("inputLayout") == "BSH" ? s.heads * s.value_size : s.value_size;
-    p.shape("attentionOut", want);
+    const std::string layout = layout_in(p);
+    int64_t queries = is_packed(layout) ? q.dims[tokens_axis(layout)] : sequence(q.dims, layout);
+    p.shape("attentionOut", result_dims(layout_out(p), s, queries));
     p.same_dtype("query", "attentionOut");
-    int64_t queries = sequence(q.dims, p.string("inputLayout"));
     if (p.flag("softmaxLseFlag"))
-        p.shape("softmaxLse", p.string("inputLayout") == "TND" ? Dims{q.dims[0], s.heads, 1}
-                                                               : Dims{s.batch, s.heads, queries, 1});
+        p.shape("softmaxLse", is_packed(layout) ? Dims{queries, s.heads, 1} : Dims{s.batch, s.heads, queries, 1});
     int64_t mode = p.integer("sparseMode");
     p.require(mode >= kDefault && mode <= kBand, "sparseMode is %lld; the emulator computes 0 to 4", wide(mode));
     if (p.has("attenMaskOptional")) {
@@ -209,7 +234,7 @@ void plan_fused(Plan& p) {
             const Dims &x = p.tensor("queryRopeOptional").dims, &y = p.tensor("keyRopeOptional").dims;
             p.require(x.n == a.n && y.n == b.n, "queryRopeOptional has shape %s", text(x).c_str());
             a[a.n - 1] = x.back(), b[b.n - 1] = y.back();
-            bool flat = p.string("inputLayout") == "BSH", pages = b.n == 3 && p.has("blockTableOptional");
+            bool flat = layout == "BSH", pages = b.n == 3 && p.has("blockTableOptional");
             int64_t one = flat ? x.back() / s.heads : x.back(), two = flat || pages ? y.back() / s.kv_heads : y.back();
             p.require(x == a && y == b && one == two && one > 0, "queryRopeOptional has shape %s, keyRopeOptional %s",
                       text(x).c_str(), text(y).c_str());
@@ -264,8 +289,9 @@ void run_fused(Run& r) {
     if (given(r, "learnableSinkOptional")) sink = r.read<double>(r.tensor("learnableSinkOptional"));
     Mask hidden(r);
     const Tensor& to = r.tensor("attentionOut");
-    Where at_out = like(s.q, to);
-    bool packed = r.string("inputLayout") == "TND", wanted = r.flag("softmaxLseFlag");
+    Where at_out = s.q;
+    at_out.layout = layout_out(r), at_out.dims = to.dims, at_out.size = s.value_size;
+    bool packed = is_packed(layout_in(r)), wanted = r.flag("softmaxLseFlag");
     Values out(size_t(to.numel()), 0), logs(wanted ? size_t(r.tensor("softmaxLse").numel()) : 0, INFINITY);
     for (int64_t b = 0; b < s.batch; ++b)
         for (int64_t h = 0; h < s.heads; ++h)

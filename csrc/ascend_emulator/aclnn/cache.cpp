@@ -5,6 +5,7 @@
 // Pages are (pages, places, heads, size), cacheMode "Norm", or "PA_NZ": (pages, columns / width, places, width), where a
 // column is an element of all heads of a token.
 #include <cmath>
+#include <numeric>
 
 #include "moving.h"
 #include "norm.h"
@@ -251,14 +252,27 @@ void run_list(Run& r) {
 
 // -- rotary embeddings -----------------------------------------------------------------------------------------------------
 // A row of the cache is cosines, then sines, of half as many angles; they turn the first elements of each head.
+// With positions of several kinds (time, height, width) mropeSection says how many angles, in turn, each kind gives; no
+// parts, or parts of nothing, are one kind. The facts name the argument only, this is how it is commonly described.
+std::vector<int64_t> kinds_of_angles(const Call& c) {
+    std::vector<int64_t> parts = c.ints("mropeSection");
+    bool none = std::all_of(parts.begin(), parts.end(), [](int64_t n) { return n == 0; });
+    if (none) return {};
+    for (int64_t n : parts)
+        if (n < 0) refuse(ACLNN_ERR_PARAM_INVALID, "mropeSection holds %lld", wide(n));
+    return parts;
+}
+
 void plan_positions(Plan& p) {
     const Dims &q = p.tensor("queryIn").dims, &k = p.tensor("keyIn").dims, &c = p.tensor("cosSinCache").dims;
     int64_t head = p.integer("headSize");
     p.require(head > 0 && q[1] % head == 0 && k[1] % head == 0 && k[0] == q[0], "queryIn has shape %s, keyIn %s, headSize %lld",
               text(q).c_str(), text(k).c_str(), wide(head));
     p.require(c[1] % 2 == 0 && c[1] <= head, "cosSinCache has shape %s for heads of %lld", text(c).c_str(), wide(head));
-    for (int64_t part : p.ints("mropeSection")) p.require(part == 0, "mropeSection: positions of three kinds are not computed by the emulator");
-    p.shape("positions", {q[0]});
+    auto sections = kinds_of_angles(p);
+    p.require(sections.empty() || std::accumulate(sections.begin(), sections.end(), int64_t(0)) == c[1] / 2,
+              "mropeSection has %zu parts that do not sum to half of cosSinCache's rows, %lld", sections.size(), wide(c[1] / 2));
+    p.shape("positions", sections.empty() ? Dims{q[0]} : Dims{int64_t(sections.size()), q[0]});
     p.same_shape("queryIn", "queryOut");
     p.same_shape("keyIn", "keyOut");
     for (const char* name : {"keyIn", "cosSinCache", "queryOut", "keyOut"}) p.same_dtype("queryIn", name);
@@ -270,13 +284,19 @@ void run_positions(Run& r) {
     auto at = r.read<int64_t>(r.tensor("positions"));
     int64_t head = r.integer("headSize"), half = c[1] / 2;
     bool halves = r.flag("isNeoxStyle");
+    std::vector<int64_t> kind(size_t(half), 0);  // of each angle
+    auto sections = kinds_of_angles(r);
+    for (size_t k = 0, i = 0; k < sections.size(); ++k)
+        for (int64_t n = 0; n < sections[k]; ++n) kind[i++] = int64_t(k);
+    int64_t tokens = r.tensor("queryIn").dims[0];
     for (auto [from, to] : {std::pair{"queryIn", "queryOut"}, {"keyIn", "keyOut"}}) {
         auto x = r.read<double>(r.tensor(from)), y = x;
         int64_t width = r.tensor(from).dims[1];
-        for (int64_t t = 0; t < int64_t(at.size()); ++t) {
-            const double* row = cache.data() + checked_index(at[size_t(t)], c[0], "positions") * c[1];
+        for (int64_t t = 0; t < tokens; ++t) {
             for (int64_t h = 0; h < width / head; ++h)
                 for (int64_t i = 0; i < half; ++i) {
+                    int64_t place = checked_index(at[size_t(kind[size_t(i)] * tokens + t)], c[0], "positions");
+                    const double* row = cache.data() + place * c[1];
                     size_t start = size_t(t * width + h * head), a = start + size_t(halves ? i : 2 * i);
                     size_t b = start + size_t(halves ? i + half : 2 * i + 1);
                     y[a] = x[a] * row[i] - x[b] * row[half + i];
@@ -348,38 +368,106 @@ void run_partial(Run& r) {
 }
 
 // -- keys and values of latent attention: RMS norm of the first part, rotary embedding of the rest ------------------------
-// Pairs come apart before they are turned as halves. The caches hold (.., places, ..) by slot.
+// Pairs come apart before they are turned as halves. The caches hold (.., places, ..) by slot. Modes: Norm has a cache for
+// each sequence; PA (also PA_BNSD) has pages (pages, places, 1, size) and a slot for each token; with NZ the columns of a
+// page stand in runs of 32 bytes, the places of a page beside each other; with BLK `index` has, for each page that a
+// sequence fills, where it begins. INT8 caches hold round(x * scale + offset). The facts name modes and scales only, this
+// is how they are commonly described.
+struct Latent {
+    bool pages, blocks, by_page;
+
+    explicit Latent(const Call& c) {
+        std::string mode = c.has("cacheModeOptional") ? c.string("cacheModeOptional") : "Norm";
+        pages = mode.rfind("PA", 0) == 0;
+        by_page = mode.rfind("PA_BLK", 0) == 0;
+        blocks = mode == "PA_NZ" || mode == "PA_BLK_NZ";
+    }
+};
+
+constexpr struct Part {
+    const char *cache, *scale, *offset, *out;
+} kTurned{"kCacheRef", "kRopeScaleOptional", "kRopeOffsetOptional", "kRopeOut"},
+    kLatent{"ckvCacheRef", "cKvScaleOptional", "cKvOffsetOptional", "cKvOut"};
+
+void plan_part(const Plan& p, const Part& part, int64_t size, const Latent& how) {
+    const Tensor& cache = p.tensor(part.cache);
+    const Dims& kv = p.tensor("kv").dims;
+    p.require(cache.dims[3] == size, "%s has shape %s for rows of %lld", part.cache, text(cache.dims).c_str(), wide(size));
+    if (how.pages)
+        p.require(cache.dims[2] == 1 && cache.dims[1] > 0, "%s has shape %s, expected (pages, places, 1, %lld)", part.cache,
+                  text(cache.dims).c_str(), wide(size));
+    else
+        p.require(cache.dims[0] == kv[0] && cache.dims[1] == 1, "%s has shape %s", part.cache, text(cache.dims).c_str());
+    p.require(!how.blocks || size % (32 / int64_t(size_of(cache.dtype))) == 0, "%s: rows of %lld are no whole runs of 32 bytes",
+              part.cache, wide(size));
+    if (!p.has(part.scale)) {
+        p.same_dtype("kv", part.cache);
+        p.require(!p.has(part.offset), "%s belongs to %s", part.offset, part.scale);
+    } else
+        p.require(cache.dtype == ACL_INT8, "%s has dtype %s; with %s the emulator computes INT8", part.cache,
+                  dtype_name(cache.dtype), part.scale);
+    for (const char* name : {part.scale, part.offset})
+        if (p.has(name))
+            p.require(p.tensor(name).numel() == size || p.tensor(name).numel() == 1, "%s has shape %s for rows of %lld", name,
+                      text(p.tensor(name).dims).c_str(), wide(size));
+    if (p.flag("isOutputKv")) p.shape(part.out, {kv[0], 1, kv[2], size});
+}
+
 void plan_latent(Plan& p) {
-    const Dims &kv = p.tensor("kv").dims, &k = p.tensor("kCacheRef").dims, &c = p.tensor("ckvCacheRef").dims;
+    const Dims& kv = p.tensor("kv").dims;
     const std::string mode = p.has("cacheModeOptional") ? p.string("cacheModeOptional") : "Norm";
+    static const char* const known[] = {"Norm", "PA", "PA_BNSD", "PA_NZ", "PA_BLK_BNSD", "PA_BLK_NZ"};
+    p.require(std::any_of(std::begin(known), std::end(known), [&](const char* k) { return mode == k; }),
+              "cacheModeOptional is \"%s\", expected Norm, PA, PA_BNSD, PA_NZ, PA_BLK_BNSD or PA_BLK_NZ", mode.c_str());
     int64_t latent = p.tensor("gamma").numel(), turned = kv[3] - latent;
-    p.require(mode == "Norm" || mode == "PA", "cacheModeOptional is \"%s\"; the emulator computes Norm and PA", mode.c_str());
+    Latent how(p);
     p.require(kv[1] == 1 && turned > 0 && turned % 2 == 0, "kv has shape %s, gamma %lld elements", text(kv).c_str(), wide(latent));
-    p.require(k[3] == turned && c[3] == latent, "kCacheRef has shape %s, ckvCacheRef %s", text(k).c_str(), text(c).c_str());
     if (!p.has("sin")) refuse(ACLNN_ERR_PARAM_NULLPTR, "sin must not be null");
     for (const char* name : {"cos", "sin"}) p.shape(name, {kv[0], 1, kv[2], turned});
-    if (mode == "PA") p.require(p.tensor("index").numel() == kv[0] * kv[2], "index has shape %s", text(p.tensor("index").dims).c_str());
-    else {
-        p.shape("index", {kv[0], kv[2]});
-        p.require(k[0] == kv[0] && c[0] == kv[0] && k[1] == 1 && c[1] == 1, "kCacheRef has shape %s", text(k).c_str());
+    plan_part(p, kTurned, turned, how);
+    plan_part(p, kLatent, latent, how);
+    int64_t places = p.tensor("kCacheRef").dims[1];
+    p.require(!how.pages || p.tensor("ckvCacheRef").dims[1] == places, "kCacheRef and ckvCacheRef have pages of one size");
+    int64_t entries = how.by_page ? kv[0] * ((kv[2] + places - 1) / places) : kv[0] * kv[2];
+    if (how.pages) p.require(p.tensor("index").numel() == entries, "index has shape %s, expected %lld", text(p.tensor("index").dims).c_str(), wide(entries));
+    else p.shape("index", {kv[0], kv[2]});
+}
+
+// Rows (batch * tokens, size) into a cache.
+void write_part(const Run& r, const Part& part, const Values& rows, int64_t size, const Latent& how) {
+    const Tensor& cache = r.tensor(part.cache);
+    Values held = r.read<double>(cache), values = rows;
+    auto index = r.read<int64_t>(r.tensor("index"));
+    int64_t tokens = r.tensor("kv").dims[2], places = how.pages ? cache.dims[1] : cache.dims[2];
+    int64_t run = how.blocks ? 32 / int64_t(size_of(cache.dtype)) : size;
+    int64_t room = how.pages ? cache.dims[0] * places : places, per = (tokens + places - 1) / places;
+    if (r.has(part.scale)) {
+        Values scale = r.read<double>(r.tensor(part.scale)), offset(1, 0);
+        if (r.has(part.offset)) offset = r.read<double>(r.tensor(part.offset));
+        for (size_t i = 0; i < values.size(); ++i) {
+            size_t column = i % size_t(size);
+            values[i] = values[i] * scale[scale.size() == 1 ? 0 : column] + offset[offset.size() == 1 ? 0 : column];
+        }
+        values = within(values, ACL_INT8);
     }
-    for (const char* name : {"kCacheRef", "ckvCacheRef"}) p.same_dtype("kv", name);
-    for (const char* name : {"kRopeScaleOptional", "cKvScaleOptional", "kRopeOffsetOptional", "cKvOffsetOptional"})
-        p.require(!p.has(name), "%s is not computed by the emulator", name);
-    if (!p.flag("isOutputKv")) return;
-    p.shape("kRopeOut", {kv[0], 1, kv[2], turned});
-    p.shape("cKvOut", {kv[0], 1, kv[2], latent});
+    for (int64_t i = 0; i < int64_t(values.size()) / size; ++i) {
+        int64_t b = i / tokens, t = i % tokens, given = index[size_t(how.by_page ? b * per + t / places : i)];
+        if (given < 0) continue;
+        int64_t slot = how.by_page ? given / places * places + t % places : given;
+        slot = checked_index(slot, room, "index") + (how.pages ? 0 : b * places);
+        int64_t page = slot / places * places * size, place = slot % places;
+        for (int64_t c = 0; c < size; ++c)
+            held[size_t(page + (c / run * places + place) * run + c % run)] = values[size_t(i * size + c)];
+    }
+    r.write(cache, held);
+    if (r.flag("isOutputKv")) r.write(r.tensor(part.out), rows);
 }
 
 void run_latent(Run& r) {
     const Dims& d = r.tensor("kv").dims;
     auto x = r.read<double>(r.tensor("kv")), gamma = r.read<double>(r.tensor("gamma"));
     auto cos = r.read<double>(r.tensor("cos")), sin = r.read<double>(r.tensor("sin"));
-    auto k_cache = r.read<double>(r.tensor("kCacheRef")), c_cache = r.read<double>(r.tensor("ckvCacheRef"));
-    auto index = r.read<int64_t>(r.tensor("index"));
     int64_t latent = int64_t(gamma.size()), turned = d[3] - latent, rows = d[0] * d[2];
-    bool pages = r.has("cacheModeOptional") && r.string("cacheModeOptional") == "PA";
-    int64_t room = r.tensor("kCacheRef").numel() / turned, each = pages ? room : r.tensor("kCacheRef").dims[2];
     Values ks, cs;
     for (int64_t i = 0; i < rows; ++i) {
         const double* row = x.data() + i * d[3];
@@ -393,16 +481,10 @@ void run_latent(Run& r) {
             double other = j < half ? -row[latent + 2 * j + 1] : row[latent + 2 * (j - half)];
             ks.push_back(mine * cos[size_t(i * turned + j)] + other * sin[size_t(i * turned + j)]);
         }
-        if (index[size_t(i)] < 0) continue;
-        int64_t at = checked_index(index[size_t(i)], each, "index") + (pages ? 0 : i / d[2] * each);
-        std::copy_n(ks.end() - turned, turned, k_cache.begin() + at * turned);
-        std::copy_n(cs.end() - latent, latent, c_cache.begin() + at * latent);
     }
-    r.write(r.tensor("kCacheRef"), k_cache);
-    r.write(r.tensor("ckvCacheRef"), c_cache);
-    if (!r.flag("isOutputKv")) return;
-    r.write(r.tensor("kRopeOut"), ks);
-    r.write(r.tensor("cKvOut"), cs);
+    Latent how(r);
+    write_part(r, kTurned, ks, turned, how);
+    write_part(r, kLatent, cs, latent, how);
 }
 
 // -- one step of decoding: the sampled tokens become the next input, places move on -----------------------------------------

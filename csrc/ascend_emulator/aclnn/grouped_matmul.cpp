@@ -91,6 +91,7 @@ void plan_inner_groups(Plan& p) {
 }
 
 void plan_grouped(Plan& p) {
+    plan_number(p, "groupListType", 1);
     if (splits_inner(p)) return plan_inner_groups(p);
     const auto &x = p.tensors("x"), &y = p.tensors(out_name(p));
     const auto w = matrices(p);
@@ -100,7 +101,6 @@ void plan_grouped(Plan& p) {
                              "activationQuantOffsetOptional"})
         p.require(!given(p, name) || p.tensors(name).empty(), "%s is not computed by the emulator", name);
     int64_t split = p.integer("splitItem"), type = has_parameter(p, "groupType") ? p.integer("groupType") : -1;
-    plan_number(p, "groupListType", 1);
     p.require(split >= 0 && split <= 3, "splitItem is %lld, expected 0 to 3", static_cast<long long>(split));
     p.require(type == -1 || type == 0, "groupType is %lld, expected -1, 0 or 2", static_cast<long long>(type));
     if (has_parameter(p, "actType"))

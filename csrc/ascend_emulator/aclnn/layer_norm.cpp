@@ -128,7 +128,8 @@ void plan_add_layer_norm(Plan& p) {
     const Tensor& x = p.tensor("x1");
     int inner = plan_gamma(p, x, "gamma");
     p.same_shape("gamma", "beta");
-    for (const char* name : {"x2", "yOut", "xOut"}) p.same_shape("x1", name);
+    for (const char* name : {"x2", "yOut"}) p.same_shape("x1", name);
+    if (p.flag("additionalOutput") || p.has("xOut")) p.same_shape("x1", "xOut");
     if (p.has("biasOptional"))
         p.require(p.tensor("biasOptional").dims == x.dims || p.tensor("biasOptional").dims == p.tensor("gamma").dims,
                   "biasOptional has shape %s, expected that of x1 or of gamma",

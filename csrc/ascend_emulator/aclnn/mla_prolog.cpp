@@ -1,5 +1,5 @@
 // What precedes attention with latent keys and values: both projections with their norms, the rotation, and the write into
-// the caches. Computed where tokens and weights are BF16; scales of quantization are refused.
+// the caches. Weights, tokens and caches are BF16 or INT8; results are BF16.
 //
 // The formulas are not in the facts; they are the ones of the function's public description:
 //   query = split(rms_norm(x @ weightDq) @ weightUqQr): the first D of a head go through weightUk, the rest are rotated;
@@ -28,26 +28,62 @@ Sizes sizes(const Call& c) {
     return s;
 }
 
-bool by_slots(const Call& c) {
-    std::string mode = given(c, "cacheModeOptional") ? c.string("cacheModeOptional") : "PA_BSND";
-    return mode == "PA_BSND" || mode == "BNSD" || mode.empty();
+std::string cache_mode(const Call& c) {
+    std::string mode = given(c, "cacheModeOptional") ? c.string("cacheModeOptional") : "";
+    return mode.empty() || mode == "BNSD" ? "PA_BSND" : mode;
 }
+
+// Weights of INT8: those of the query's second product alone, whose operand is then stretched to INT8 by row (after
+// smoothing), or all, with tokens of INT8 that have a scale each. Caches of INT8 hold round(x * scale), the scale one number
+// or one for each column. The facts name dtypes and scales only, this is how they are commonly described.
+bool is_small(const Call& c, const char* name) { return c.tensor(name).dtype == ACL_INT8; }
+
+void plan_scale(const Plan& p, const char* name, bool needed, int64_t count, bool one) {
+    if (!p.has(name)) return p.require(!needed, "%s is needed with INT8", name);
+    int64_t n = p.tensor(name).numel();
+    p.require(needed, "%s belongs to INT8", name);
+    p.require(n == count || (one && n == 1), "%s has shape %s, expected %lld elements", name, text(p.tensor(name).dims).c_str(), wide(count));
+}
+
+void plan_small(const Plan& p, const Sizes& s) {
+    bool whole = is_small(p, "tokenX"), second = is_small(p, "weightUqQr");
+    for (const char* name : {"tokenX", "weightDq", "weightUqQr", "weightDkvKr", "kvCacheRef", "krCacheRef"})
+        p.require(is_small(p, name) || p.tensor(name).dtype == ACL_BF16, "%s has dtype %s; the emulator computes BF16 and INT8", name, dtype_name(p.tensor(name).dtype));
+    p.require(p.tensor("queryOut").dtype == ACL_BF16, "queryOut has dtype %s; the emulator computes BF16", dtype_name(p.tensor("queryOut").dtype));
+    for (const char* name : {"weightDq", "weightDkvKr"}) p.require(is_small(p, name) == whole, "%s has dtype %s beside tokenX", name, dtype_name(p.tensor(name).dtype));
+    p.require(!whole || second, "weightUqQr must have dtype INT8 where tokenX has");
+    plan_scale(p, "dequantScaleXOptional", whole, s.tokens, false);
+    plan_scale(p, "dequantScaleWDqOptional", whole, s.query, false);
+    plan_scale(p, "dequantScaleWDkvKrOptional", whole, s.latent + s.rope, false);
+    plan_scale(p, "dequantScaleWUqQrOptional", second, s.heads * (s.nope + s.rope), false);
+    if (p.has("smoothScalesCqOptional")) plan_scale(p, "smoothScalesCqOptional", second, s.query, true);
+    plan_scale(p, "quantScaleCkvOptional", is_small(p, "kvCacheRef"), s.latent, true);
+    plan_scale(p, "quantScaleCkrOptional", is_small(p, "krCacheRef"), s.rope, true);
+    if (has_parameter(p, "weightQuantMode"))
+        p.require(p.integer("weightQuantMode") == (whole ? 2 : second ? 1 : 0), "weightQuantMode is %lld, which the dtypes do not fit", wide(p.integer("weightQuantMode")));
+}
+
+// In pages of the matrix unit's blocks the columns stand in runs of 32 bytes, the places of a page beside each other.
+int64_t run_of(const Tensor& cache) { return 32 / int64_t(size_of(cache.dtype)); }
 
 void plan_prolog(Plan& p) {
     p.require(p.tensor("weightUk").rank() == 3 && p.tensor("weightDq").rank() == 2, "weightUk has shape %s, weightDq %s",
               text(p.tensor("weightUk").dims).c_str(), text(p.tensor("weightDq").dims).c_str());
     Sizes s = sizes(p);
-    for (const char* name : {"tokenX", "weightDq", "weightUqQr", "weightDkvKr", "queryOut", "kvCacheRef"})
-        p.require(p.tensor(name).dtype == ACL_BF16, "%s has dtype %s; the emulator computes BF16", name, dtype_name(p.tensor(name).dtype));
-    for (const char* name : {"dequantScaleXOptional", "dequantScaleWDqOptional", "dequantScaleWUqQrOptional", "dequantScaleWDkvKrOptional",
-                             "quantScaleCkvOptional", "quantScaleCkrOptional", "smoothScalesCqOptional", "kNopeClipAlphaOptional", "actualSeqLenOptional",
-                             "queryNormOutOptional", "dequantScaleQNormOutOptional", "dequantScaleQNopeOutOptional", "queryNormOut", "dequantScaleQNormOut",
-                             "dequantScaleQNopeOut"})
+    plan_small(p, s);
+    for (const char* name : {"kNopeClipAlphaOptional", "actualSeqLenOptional", "queryNormOutOptional", "dequantScaleQNormOutOptional", "dequantScaleQNopeOutOptional",
+                             "queryNormOut", "dequantScaleQNormOut", "dequantScaleQNopeOut"})
         p.require(!given(p, name), "%s is not computed by the emulator", name);
-    for (const char* name : {"weightQuantMode", "kvCacheQuantMode", "queryQuantMode", "ckvkrRepoMode", "quantScaleRepoMode"})
+    for (const char* name : {"kvCacheQuantMode", "queryQuantMode", "ckvkrRepoMode", "quantScaleRepoMode"})
         p.require(!has_parameter(p, name) || p.integer(name) == 0, "%s: the emulator computes 0", name);
     p.require(!has_parameter(p, "queryNormFlag") || !p.flag("queryNormFlag"), "queryNormFlag: the emulator computes false");
-    p.require(by_slots(p), "cacheModeOptional is \"%s\"; the emulator computes PA_BSND", p.string("cacheModeOptional").c_str());
+    p.require(cache_mode(p) == "PA_BSND" || cache_mode(p) == "PA_NZ", "cacheModeOptional is \"%s\"; the emulator computes PA_BSND and PA_NZ", cache_mode(p).c_str());
+    for (const char* name : {"kvCacheRef", "krCacheRef"})
+        if (cache_mode(p) == "PA_NZ") {
+            const Tensor& cache = p.tensor(name);
+            p.require(cache.rank() == 4 && cache.dims[2] == 1 && cache.dims[1] > 0 && cache.dims[3] % run_of(cache) == 0, "%s has shape %s, expected (pages, places, 1, whole runs of 32 bytes)",
+                      name, text(cache.dims).c_str());
+        }
     p.shape("weightDq", {s.in, s.query});
     p.shape("weightUqQr", {s.query, s.heads * (s.nope + s.rope)});
     p.shape("weightDkvKr", {s.in, s.latent + s.rope});
@@ -90,14 +126,50 @@ Values rotated(const double* x, const double* sin, const double* cos, int64_t n)
     return out;
 }
 
+Values numbers(const Run& r, const char* name) { return r.has(name) ? r.read<double>(r.tensor(name)) : Values(); }
+
+// Rows times their scales, columns times theirs.
+void rescale(Values& y, const Values& rows, const Values& columns) {
+    for (size_t i = 0; i < y.size() && !columns.empty(); ++i) y[i] *= columns[i % columns.size()] * (rows.empty() ? 1 : rows[i / columns.size()]);
+}
+
+// Rows stretched to the range of INT8; their scales.
+Values stretch(Values& x, int64_t width, const Values& smooth) {
+    for (size_t i = 0; i < x.size() && !smooth.empty(); ++i) x[i] *= smooth[smooth.size() == 1 ? 0 : i % size_t(width)];
+    Values scales;
+    for (size_t row = 0; row < x.size(); row += size_t(width)) {
+        double most = 0;
+        for (int64_t k = 0; k < width; ++k) most = std::fmax(most, std::fabs(x[row + size_t(k)]));
+        scales.push_back(most > 0 ? most / 127 : 1);
+        for (int64_t k = 0; k < width; ++k) x[row + size_t(k)] = std::nearbyint(x[row + size_t(k)] / scales.back());
+    }
+    return scales;
+}
+
+// A row into its slot of a cache.
+void keep(Values& held, const Tensor& cache, bool blocks, int64_t slot, const double* row, int64_t n, const Values& scale) {
+    int64_t places = blocks ? cache.dims[1] : 1, run = blocks ? run_of(cache) : n;
+    double* page = held.data() + slot / places * places * n;
+    for (int64_t j = 0; j < n; ++j) {
+        double value = scale.empty() ? row[j] : std::nearbyint(row[j] * scale[scale.size() == 1 ? 0 : size_t(j)]);
+        if (!scale.empty()) value = std::fmin(std::fmax(value, -128.0), 127.0);
+        page[(j / run * places + slot % places) * run + j % run] = value;
+    }
+}
+
 void run_prolog(Run& r) {
     Sizes s = sizes(r);
     auto x = r.read<double>(r.tensor("tokenX"));
+    Values token_scale = numbers(r, "dequantScaleXOptional");
     auto sin = r.read<double>(r.tensor("ropeSin")), cos = r.read<double>(r.tensor("ropeCos"));
     auto down = product(x, r.read<double>(r.tensor("weightDq")), s.in, s.query);
+    rescale(down, token_scale, numbers(r, "dequantScaleWDqOptional"));
     auto gamma = r.read<double>(r.tensor("rmsnormGammaCq"));
     for (int64_t t = 0; t < s.tokens; ++t) norm(down.data() + t * s.query, gamma, r.real("rmsnormEpsilonCq"));
+    Values stretched;
+    if (is_small(r, "weightUqQr")) stretched = stretch(down, s.query, numbers(r, "smoothScalesCqOptional"));
     auto up = product(down, r.read<double>(r.tensor("weightUqQr")), s.query, s.heads * (s.nope + s.rope));
+    rescale(up, stretched, numbers(r, "dequantScaleWUqQrOptional"));
     auto keys = r.read<double>(r.tensor("weightUk"));
     double query_scale = has_parameter(r, "qcQrScale") ? r.real("qcQrScale") : 1, key_scale = has_parameter(r, "kcScale") ? r.real("kcScale") : 1;
     Values query, turned;
@@ -116,7 +188,10 @@ void run_prolog(Run& r) {
     r.write(r.tensor("queryOut"), query);
     r.write(r.tensor("queryRopeOut"), turned);
     auto latent = product(x, r.read<double>(r.tensor("weightDkvKr")), s.in, s.latent + s.rope);
+    rescale(latent, token_scale, numbers(r, "dequantScaleWDkvKrOptional"));
     auto latent_gamma = r.read<double>(r.tensor("rmsnormGammaCkv"));
+    bool blocks = cache_mode(r) == "PA_NZ";
+    Values kv_scale = numbers(r, "quantScaleCkvOptional"), kr_scale = numbers(r, "quantScaleCkrOptional");
     auto slots = r.read<int64_t>(r.tensor(index_name(r)));
     auto kv = r.read<double>(r.tensor("kvCacheRef")), kr = r.read<double>(r.tensor("krCacheRef"));
     int64_t room = int64_t(kv.size()) / s.latent, rope_room = int64_t(kr.size()) / s.rope;
@@ -126,9 +201,10 @@ void run_prolog(Run& r) {
         if (slot < 0 || slot >= room || slot >= rope_room) fault("%s holds %lld, the caches have %lld slots", index_name(r), wide(slot), wide(std::min(room, rope_room)));
         double* row = latent.data() + t * (s.latent + s.rope);
         norm(row, latent_gamma, r.real("rmsnormEpsilonCkv"));
-        for (int64_t j = 0; j < s.latent; ++j) kv[size_t(slot * s.latent + j)] = row[j] * key_scale;
+        for (int64_t j = 0; j < s.latent; ++j) row[j] *= key_scale;
+        keep(kv, r.tensor("kvCacheRef"), blocks, slot, row, s.latent, kv_scale);
         Values part = rotated(row + s.latent, sin.data() + t * s.rope, cos.data() + t * s.rope, s.rope);
-        std::copy(part.begin(), part.end(), kr.begin() + slot * s.rope);
+        keep(kr, r.tensor("krCacheRef"), blocks, slot, part.data(), s.rope, kr_scale);
     }
     r.write(r.tensor("kvCacheRef"), kv);
     r.write(r.tensor("krCacheRef"), kr);

@@ -278,6 +278,15 @@ void plan_finalize(Plan& p, const Names& n) {
     p.require(p.tensor(n.bias).dims.back() == out[1], "%s has shape %s", n.bias, text(p.tensor(n.bias).dims).c_str());
 }
 
+// Of experts without a matrix: one that gives nothing, and one that gives the token itself. Which numbers they have is
+// written as [first, end); the facts name the ranges only, this is how they are commonly described.
+bool among(const Call& c, const char* name, int64_t expert) {
+    if (!has_parameter(c, name) || c.ints(name).empty()) return false;
+    return expert >= c.ints(name)[0] && expert < c.ints(name)[1];
+}
+
+bool has_range(const Call& c, const char* name) { return has_parameter(c, name) && !c.ints(name).empty(); }
+
 void run_finalize(Run& r, const Names& n) {
     const Dims& out = r.tensor("out").dims;
     auto x = r.read<double>(r.tensor("expandedX"));
@@ -291,14 +300,27 @@ void run_finalize(Run& r, const Names& n) {
             for (size_t i = 0; i < y.size(); ++i) y[i] += added[i];
         }
     if (r.has(n.scales)) scales = r.read<double>(r.tensor(n.scales));
+    if (r.has(n.experts)) experts = r.read<int64_t>(r.tensor(n.experts));
+    auto nothing = [&](int64_t e) { return among(r, "zeroExpertRange", e); };
+    auto itself = [&](int64_t e) { return among(r, "copyExpertRange", e); };
     if (r.has(n.bias)) {
-        bias = r.read<double>(r.tensor(n.bias)), experts = r.read<int64_t>(r.tensor(n.experts));
-        for (int64_t e : experts) checked_index(e, int64_t(bias.size()) / std::max<int64_t>(length, 1), n.experts);
+        bias = r.read<double>(r.tensor(n.bias));
+        for (int64_t e : experts)
+            if (!nothing(e) && !itself(e))
+                checked_index(e, int64_t(bias.size()) / std::max<int64_t>(length, 1), n.experts);
     }
+    std::vector<double> tokens;
+    if (has_range(r, "copyExpertRange")) tokens = r.read<double>(r.tensor("xOptional"));
     for (int64_t i = 0; i < rows; ++i)
         for (int64_t j = 0; j < k; ++j) {
             int64_t at = places[size_t(n.by_column ? j * rows + i : i * k + j)];
             size_t pair = size_t(i * k + j);
+            if (nothing(experts[pair])) continue;
+            if (itself(experts[pair])) {
+                for (int64_t d = 0; d < length; ++d)
+                    y[size_t(i * length + d)] += scales[pair] * tokens[size_t(i * length + d)];
+                continue;
+            }
             bool kept = at >= 0 && (at + 1) * length <= int64_t(x.size());
             for (int64_t d = 0; d < length; ++d) {
                 double value = kept ? x[size_t(at * length + d)] : 0;
@@ -309,10 +331,19 @@ void run_finalize(Run& r, const Names& n) {
     r.write(r.tensor("out"), y);
 }
 
-// Later versions know experts that are no matrices: zeros, copies, constants.
+// Later versions know experts that are no matrices: zeros, copies, and constants, whose formula no fact tells.
 void plan_finalize_plain(Plan& p) {
-    for (const char* name : {"zeroExpertRange", "copyExpertRange", "constantExpertRange"})
-        p.require(p.ints(name).empty(), "%s: experts without matrices are not computed by the emulator", name);
+    p.require(p.ints("constantExpertRange").empty(), "constantExpertRange is not computed by the emulator");
+    for (const char* name : {"zeroExpertRange", "copyExpertRange"}) {
+        const auto& range = p.ints(name);
+        if (range.empty()) continue;
+        p.require(range.size() == 2 && range[0] >= 0 && range[1] >= range[0], "%s must be a first expert and an end", name);
+        if (!p.has(kSecond.experts)) refuse(ACLNN_ERR_PARAM_NULLPTR, "%s must not be null beside %s", kSecond.experts, name);
+    }
+    if (has_range(p, "copyExpertRange")) {
+        if (!p.has("xOptional")) refuse(ACLNN_ERR_PARAM_NULLPTR, "xOptional must not be null beside copyExpertRange");
+        p.shape("xOptional", p.tensor("out").dims);
+    }
     int64_t mode = p.integer("dropPadMode");
     p.require(mode >= 0 && mode <= 3, "dropPadMode is %lld, expected 0 to 3", static_cast<long long>(mode));
     plan_finalize(p, kSecond);

@@ -128,14 +128,16 @@ void plan_dispatch(Plan& p) {
     p.require(x.n == 2 && x[0] == l.tokens, "x has shape %s, expertIds has %lld rows", text(x).c_str(), wide(l.tokens));
     const char* y = one_of(p, {"expandXOut", "expandX"});
     int64_t mode = p.integer("quantMode");
-    p.require(mode == 0 || mode == 2, "quantMode is %lld; the emulator computes 0 and 2", wide(mode));
+    p.require(mode >= 0 && mode <= 2, "quantMode is %lld; the emulator computes 0 to 2", wide(mode));
     p.require(p.tensor(y).rank() == 2 && p.tensor(y).dims[1] == x[1], "%s has shape %s", y, text(p.tensor(y).dims).c_str());
     p.require(mode == 0 ? p.tensor(y).dtype == p.tensor("x").dtype : p.tensor(y).dtype == ACL_INT8, "%s has dtype %s", y, dtype_name(p.tensor(y).dtype));
     const char* scales = one_of(p, {"scalesOptional", "scales"});
+    p.require(mode != 1 || p.has(scales), "quantMode 1 needs %s", scales);
     if (p.has(scales)) {
-        p.require(mode == 2, "%s belongs to quantMode 2", scales);
+        p.require(mode != 0, "%s belongs to quantMode 1 and 2", scales);
         const Dims& d = p.tensor(scales).dims;
-        p.require(d.n == 2 && d[1] == x[1] && (d[0] == l.experts + p.integer("sharedExpertNum") || (l.shared == 0 && d[0] == l.experts)),
+        bool common = mode == 1 && d.n == 1 && (d[0] == 1 || d[0] == x[1]);
+        p.require(common || (d.n == 2 && d[1] == x[1] && (d[0] == l.experts + p.integer("sharedExpertNum") || (l.shared == 0 && d[0] == l.experts))),
                   "%s has shape %s for %lld experts", scales, text(d).c_str(), wide(l.experts));
     }
     p.require(p.integer("expertTokenNumsType") == 0 || p.integer("expertTokenNumsType") == 1, "expertTokenNumsType must be 0 or 1");
@@ -298,11 +300,16 @@ void run_dispatch(Run& r) {
     if (r.has(scales)) {
         auto factors = r.read<double>(r.tensor(scales));
         // Without shared ranks the rows of shared experts, which come first, are nobody's.
-        int64_t skip = l.shared ? 0 : r.tensor(scales).dims[0] - l.experts;
-        for (int64_t i = 0; i < used * width; ++i)
-            out.rows[size_t(i)] *= factors[size_t((skip + out.scale_of[size_t(i / width)]) * width + i % width)];
+        const Dims& d = r.tensor(scales).dims;
+        int64_t skip = l.shared ? 0 : d[0] - l.experts;
+        for (int64_t i = 0; i < used * width; ++i) {
+            int64_t row = d.n == 1 ? 0 : skip + out.scale_of[size_t(i / width)];
+            out.rows[size_t(i)] *= factors[size_t(row * width + (factors.size() == 1 ? 0 : i % width))];
+        }
     }
     out.rows.resize(size_t(r.tensor(name).numel()), 0);
+    // Fixed scales, one for all or by expert and column: the facts name the mode only, this is how it is commonly described.
+    if (r.integer("quantMode") == 1) out.rows = within(out.rows, ACL_INT8);
     if (r.integer("quantMode") == 2) quantize_rows(r, out.rows, used, width);
     r.write(r.tensor(name), out.rows);
     if (r.integer("expertTokenNumsType") == 1)

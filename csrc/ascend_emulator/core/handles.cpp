@@ -11,6 +11,7 @@ const char* kind_name(Kind kind) {
         case Kind::stream: return "aclrtStream";
         case Kind::event: return "aclrtEvent";
         case Kind::stream_config: return "aclrtStreamConfigHandle";
+        case Kind::data_buffer: return "aclDataBuffer";
         case Kind::physical_memory: return "aclrtDrvMemHandle";
         case Kind::model: return "aclmdlRI";
         case Kind::task_group: return "aclrtTaskGrp";

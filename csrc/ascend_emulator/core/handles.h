@@ -26,6 +26,7 @@ enum class Kind : uint8_t {
     stream,
     event,
     stream_config,
+    data_buffer,
     physical_memory,
     model,
     task_group,

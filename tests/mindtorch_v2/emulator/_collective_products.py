@@ -494,6 +494,31 @@ def _quantized_experts(r: Rank, base: dict[str, Any], x: list[Any], ids: list[An
             sent += [factors[i][place] for place in places]
     close(got[0][: len(rows)] * got[1][: len(rows), None], np.array(rows), 3e-2)
     close(got[-1][: len(rows)], np.array(sent))
+    # With fixed scales a row is rounded as they make it: by one number, by column, by expert and column.
+    for fixed in (np.array([9], F), np.linspace(5, 9, 8).astype(F), smooth * 9):
+        small = call(
+            "aclnnMoeDistributeDispatch",
+            x=x[r.number],
+            expertIds=ids[r.number],
+            scales=fixed,
+            **base,
+            quantMode=1,
+            expertTokenNumsType=0,
+            expandX=Out((20, 8), "int8"),
+            dynamicScales=Out((20,), "float32"),
+            expandIdx=Out((10,), "int32"),
+            expertTokenNums=Out((2,), "int64"),
+            epRecvCounts=Out((4,), "int32"),
+            tpRecvCounts=Out((1,), "int32"),
+            expandScales=Out((20,), "float32"),
+        )[0]
+        want = []
+        for expert in (2 * r.number, 2 * r.number + 1):
+            by = fixed.astype(float) if fixed.ndim == 1 else fixed[expert].astype(float)
+            for i in range(2):
+                tokens = [t for t in range(5) for k in range(2) if ids[i][t, k] == expert]
+                want += [np.clip(np.rint(x[i][t].astype(float) * by), -128, 127) for t in tokens]
+        np.testing.assert_array_equal(small[: len(want)], np.array(want))
 
 
 def experts() -> None:

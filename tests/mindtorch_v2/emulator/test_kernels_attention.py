@@ -151,11 +151,12 @@ def prompt(layout: str, kv_heads: int, masked: bool, after: int) -> Case:
         mask: Any
         mask, hidden = mask_of(0, t, FAR, after) if masked else (None, None)
         want = like(q, attention(q.double(), k.double(), v.double(), hidden))[0]
+        inner, outer = layout.split("_")[0], layout.split("_")[-1]
         return (
             {
-                "query": laid_out(q, layout).contiguous(),
-                "key": laid_out(k, layout).contiguous(),
-                "value": laid_out(v, layout).contiguous(),
+                "query": laid_out(q, inner).contiguous(),
+                "key": laid_out(k, inner).contiguous(),
+                "value": laid_out(v, inner).contiguous(),
                 "pseShift": None,
                 "attenMask": mask.contiguous() if masked else None,
                 "actualSeqLengths": None,
@@ -166,7 +167,7 @@ def prompt(layout: str, kv_heads: int, masked: bool, after: int) -> Case:
                 "inputLayout": layout,
                 "numKeyValueHeads": kv_heads if kv_heads != N else 0,
             },
-            {"attentionOut": laid_out(want, layout).contiguous()},
+            {"attentionOut": laid_out(want, outer).contiguous()},
         )
 
     return Case("aclnnPromptFlashAttention", FLOATS[1:], build, 2)
@@ -330,6 +331,7 @@ CASES = [
     prompt("BNSD", N, False, FAR),
     prompt("BSH", 2, True, FAR),
     prompt("BSND", N, True, 1),
+    prompt("BNSD_BSND", 2, True, FAR),
     step("BNSD", 2, None),
     step("BSH", N, [3, 5]),
     step("BSND", 1, [4, 2]),

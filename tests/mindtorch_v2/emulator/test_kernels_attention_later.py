@@ -240,6 +240,28 @@ def test_inference_of_packed_sequences() -> None:
             for b in range(B)]  # fmt: skip
     assert_same(got[0], np.concatenate([w[0].swapaxes(0, 1) for w in want]).astype(H), 2)
     assert_same(got[1][..., 0], np.concatenate([(w[1] + np.log(w[2])).T for w in want]).astype(F), 4)
+    rows = np.concatenate([w[0].swapaxes(0, 1) for w in want]).astype(H)
+    by_head = {"query": q.swapaxes(0, 1).copy(), "key": [k.swapaxes(0, 1).copy()], "value": [v.swapaxes(0, 1).copy()]}
+    for layout, inputs, result in (("TND_NTD", {}, rows.swapaxes(0, 1)), ("NTD", by_head, rows.swapaxes(0, 1)),
+                                   ("NTD_TND", by_head, rows)):  # fmt: skip
+        turned = {**values, **inputs, "inputLayout": layout}
+        got = call("aclnnFusedInferAttentionScoreV3", **turned, attentionOut=Out(result.shape, "float16"),
+                   softmaxLse=Out((6, N, 1)))  # fmt: skip
+        assert_same(got[0], np.ascontiguousarray(result), 2)
+        assert refused("aclnnFusedInferAttentionScoreV3", **turned, attentionOut=Out((6, D, N), "float16")) == 161002
+
+
+@pytest.mark.parametrize("layouts", ("BNSD_BSND", "BSH_BNSD", "BSND_BNSD", "BSH_NBSD", "BSND_NBSD", "BNSD_NBSD"))
+def test_results_in_another_layout(layouts: str) -> None:
+    """Scores that nobody asked for are not given: their place may be null."""
+    inner, outer = layouts.split("_")
+    want = inferred()[0]
+    want = np.ascontiguousarray(want.swapaxes(0, 1)) if outer == "NBSD" else lay(want, outer)
+    values = {**base(inner), "inputLayout": layouts, "softmaxLseFlag": False}
+    for version in (3, 4):
+        name = f"aclnnFusedInferAttentionScoreV{version}"
+        got = call(name, **values, **more(version), attentionOut=Out(want.shape, "float16"))
+        assert_same(got[0] if isinstance(got, (list, tuple)) else got, want, 2)
 
 
 # -- training, fourth version ----------------------------------------------------------------------------------------

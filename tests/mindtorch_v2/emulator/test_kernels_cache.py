@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 import numpy as np
+import pytest
 
 from ._direct import Direct, check, check_refusals, each
 from ._kernels import call, refused
@@ -161,6 +162,87 @@ def test_slots_that_are_not_there() -> None:
     wrong = {**ROPE, "positions": np.array([9, 0, 0]), "isNeoxStyle": True}
     outs = {"queryOut": QUERY.copy(), "keyOut": KEYS.copy()}
     assert refused("aclnnRopeWithSinCosCache", **wrong, **outs) == 507015
+
+
+def test_positions_of_three_kinds() -> None:
+    """Each angle is turned by the position of its own kind, as mropeSection divides them."""
+    cache, query, keys = make(9, 6).astype(F), make(3, 12).astype(F), make(3, 6).astype(F)
+    positions = np.array([[4, 2, 7], [1, 8, 0], [5, 5, 3]], np.int64)
+    angles = np.stack([wide(cache)[positions[kind]][:, [i, 3 + i]] for i, kind in enumerate((0, 0, 2))], 1)
+    cos, sin = angles[:, None, :, 0], angles[:, None, :, 1]
+
+    def rotated(x: np.ndarray) -> np.ndarray:
+        heads = wide(x).reshape(3, -1, 6)
+        a, b = heads[..., :3], heads[..., 3:]
+        return np.concatenate([a * cos - b * sin, b * cos + a * sin], -1).reshape(x.shape).astype(F)
+
+    given: dict[str, Any] = {"positions": positions, "queryIn": query, "keyIn": keys, "cosSinCache": cache,
+                             "mropeSection": [2, 0, 1], "headSize": 6, "isNeoxStyle": True}  # fmt: skip
+    check(Direct("aclnnRopeWithSinCosCache", given, {"queryOut": rotated(query), "keyOut": rotated(keys)}))
+    outs = {"queryOut": query.copy(), "keyOut": keys.copy()}
+    assert refused("aclnnRopeWithSinCosCache", **{**given, "mropeSection": [2, 2, 2]}, **outs) == 161002
+    assert refused("aclnnRopeWithSinCosCache", **{**given, "positions": positions[0]}, **outs) == 161002
+
+
+PAGED_KV, PAGED_GAMMA = make(2, 1, 5, 80), make(64)
+PAGED_COS, PAGED_SIN = make(2, 1, 5, 16), make(2, 1, 5, 16)
+PAGED_NORMAL = wide(PAGED_KV)[..., :64]
+PAGED_NORMAL = PAGED_NORMAL / np.sqrt((PAGED_NORMAL**2).mean(-1, keepdims=True) + 1e-5) * wide(PAGED_GAMMA)
+PAGED_APART = np.concatenate([wide(PAGED_KV)[..., 64::2], wide(PAGED_KV)[..., 65::2]], -1)
+PAGED_TURNED = PAGED_APART * wide(PAGED_COS)
+PAGED_TURNED += np.concatenate([-PAGED_APART[..., 8:], PAGED_APART[..., :8]], -1) * wide(PAGED_SIN)
+# The pages that five tokens of each sequence fill, four places each.
+FILLED = ((2, 0), (4, 1))
+
+
+@pytest.mark.parametrize("mode", ("PA", "PA_BNSD", "PA_NZ", "PA_BLK_BNSD", "PA_BLK_NZ"))
+@pytest.mark.parametrize("small", (False, True))
+def test_latent_pages(mode: str, small: bool) -> None:
+    """Tokens into pages by slot or by page, plain or in runs of 32 bytes, as they are or as scaled INT8."""
+    slots = np.array([[FILLED[b][t // 4] * 4 + t % 4 for t in range(5)] for b in range(2)], np.int64)
+    starts = np.array([page * 4 for pages in FILLED for page in pages], np.int64)
+    scale, offset = np.linspace(5, 20, 64).astype(F), np.full(64, 2, F)
+    k_scale = np.linspace(9, 11, 32).astype(F)
+    kv, cos, sin, turned = PAGED_KV, PAGED_COS, PAGED_SIN, PAGED_TURNED
+    if small:  # a row of the turned part is a whole run of 32 numbers of one byte
+        kv = np.concatenate([PAGED_KV, PAGED_KV[..., 64:]], -1)
+        cos, sin = np.concatenate([PAGED_COS] * 2, -1), np.concatenate([PAGED_SIN] * 2, -1)
+        apart = np.concatenate([wide(kv)[..., 64::2], wide(kv)[..., 65::2]], -1)
+        turned = apart * wide(cos) + np.concatenate([-apart[..., 16:], apart[..., :16]], -1) * wide(sin)
+
+    def filled(rows: np.ndarray, by: np.ndarray, plus: np.ndarray | int) -> tuple[np.ndarray, np.ndarray]:
+        size = rows.shape[-1]
+        cache = np.arange(6 * 4 * size).reshape(6, 4, 1, size) % 100
+        cache = cache.astype(np.int8 if small else H)
+        values = np.clip(np.round(rows * wide(by) + plus), -128, 127).astype(np.int8) if small else rows.astype(H)
+        out = cache.copy()
+        run = 32 // cache.itemsize if mode.endswith("NZ") else size
+        pages = out.reshape(6, size // run, 4, run)  # the same memory
+        for b, t in np.ndindex(2, 5):
+            pages[FILLED[b][t // 4], :, t % 4] = values[b, 0, t].reshape(-1, run)
+        return cache, out
+
+    k, k_want = filled(turned, k_scale, 0)
+    c, c_want = filled(PAGED_NORMAL, scale, offset)
+    given: dict[str, Any] = {"kv": kv, "gamma": PAGED_GAMMA, "cos": cos, "sin": sin, "kCacheRef": k, "ckvCacheRef": c,
+                             "index": starts if "BLK" in mode else slots.reshape(-1), "epsilon": 1e-5,
+                             "cacheModeOptional": mode, "isOutputKv": False}  # fmt: skip
+    if small:
+        given |= {"kRopeScaleOptional": k_scale, "cKvScaleOptional": scale, "cKvOffsetOptional": offset}
+    check(Direct("aclnnKvRmsNormRopeCache", given, {"kCacheRef": k_want, "ckvCacheRef": c_want}))
+    assert refused("aclnnKvRmsNormRopeCache", **{**given, "index": np.array([0, 1], np.int64)}) == 161002
+    assert refused("aclnnKvRmsNormRopeCache", **{**given, "cacheModeOptional": "PA_BSND"}) == 161002
+    far = given["index"].copy()
+    far[0] = 24
+    assert refused("aclnnKvRmsNormRopeCache", **{**given, "index": far}) == 507015
+
+
+def test_results_that_nobody_asked_for_may_be_null() -> None:
+    got = call("aclnnKvRmsNormRopeCache", **{**LATENT, "isOutputKv": False})
+    np.testing.assert_array_equal(got[0], LATENT_WANT["kCacheRef"])
+    assert refused("aclnnKvRmsNormRopeCache", **LATENT) == 561103
+    plain = {**{k: v for k, v in ROPE.items() if k != "mropeSection"}, "isNeoxStyle": True}
+    check(Direct("aclnnRopeWithSinCosCache", plain, {"queryOut": turned(QUERY, True), "keyOut": turned(KEYS, True)}))
 
 
 def test_advance_step() -> None:

@@ -312,9 +312,74 @@ def test_what_precedes_latent_attention(name: str) -> None:
     turned = rotated(heads[..., NOPE:], wide(sin)[:, None], wide(cos)[:, None])
     for result, want in zip(got, (want_kv.reshape(kv.shape), want_kr.reshape(kr.shape), query, turned)):
         np.testing.assert_allclose(wide(result), want, rtol=2e-2, atol=2e-2)
-    assert refused(name, **{**values, "cacheModeOptional": "PA_NZ"}) == 161002
+    assert refused(name, **{**values, "cacheModeOptional": "PA_BNSD"}) == 161002
     assert refused(name, **{**values, index: np.array([5, 0, 8])}) == 507015
     assert refused(name, **{**values, "queryOut": Out((TOKENS, HEADS, LATENT + 1), "bfloat16")}) == 161002
+
+
+@pytest.mark.parametrize("whole", (False, True))
+@pytest.mark.parametrize("mode", ("PA_BSND", "PA_NZ"))
+def test_what_precedes_latent_attention_in_bytes(whole: bool, mode: str) -> None:
+    """INT8 in the query's second product or everywhere, into caches of INT8."""
+    rope, latent = 32, 64
+
+    def some(*shape: int) -> np.ndarray:
+        return (RNG.standard_normal(shape) / 4).astype(BF)
+
+    def small(*shape: int) -> np.ndarray:
+        return RNG.integers(-100, 100, shape).astype(np.int8)
+
+    def scales(n: int) -> np.ndarray:
+        return RNG.uniform(0.5, 1.5, n).astype(np.float32)
+
+    columns = HEADS * (NOPE + rope)
+    first = small if whole else some
+    x, dq, dkv = first(TOKENS, IN), first(IN, QUERY), first(IN, latent + rope)
+    uq, uk = small(QUERY, columns), some(HEADS, NOPE, latent)
+    gq, gk, sin, cos = some(QUERY), some(latent), some(TOKENS, rope), some(TOKENS, rope)
+    kv, kr = small(2, 4, 1, latent), small(2, 4, 1, rope)
+    by_token, by_query, by_latent = scales(TOKENS) / 900, scales(QUERY) / 9, scales(latent + rope) / 9
+    by_column, smooth = scales(columns) / 300, scales(QUERY)
+    kv_scale, kr_scale = scales(latent) * 90, np.array([60], np.float32)
+    slots = np.array([5, 0, 7])
+    values: dict[str, Any] = {
+        "tokenX": x, "weightDq": dq, "weightUqQr": uq, "weightUk": uk, "weightDkvKr": dkv, "rmsnormGammaCq": gq,
+        "rmsnormGammaCkv": gk, "ropeSin": sin, "ropeCos": cos, "cacheIndex": slots, "kvCacheRef": kv, "krCacheRef": kr,
+        "dequantScaleWUqQrOptional": by_column[None], "smoothScalesCqOptional": smooth[None],
+        "quantScaleCkvOptional": kv_scale[None], "quantScaleCkrOptional": kr_scale[None], "rmsnormEpsilonCq": 1e-5,
+        "rmsnormEpsilonCkv": 1e-5, "cacheModeOptional": mode, "queryOut": Out((TOKENS, HEADS, latent), "bfloat16"),
+        "queryRopeOut": Out((TOKENS, HEADS, rope), "bfloat16"),
+    }  # fmt: skip
+    down, both = wide(x) @ wide(dq), wide(x) @ wide(dkv)
+    if whole:
+        values |= {"dequantScaleXOptional": by_token[:, None], "dequantScaleWDqOptional": by_query[None],
+                   "dequantScaleWDkvKrOptional": by_latent[None]}  # fmt: skip
+        down, both = (y * wide(by_token)[:, None] * wide(by) for y, by in ((down, by_query), (both, by_latent)))
+    down = rms(down, gq) * wide(smooth)
+    step = np.abs(down).max(-1, keepdims=True) / 127
+    heads = (np.rint(down / step) @ wide(uq) * step * wide(by_column)).reshape(TOKENS, HEADS, NOPE + rope)
+
+    def held(cache: np.ndarray, rows: np.ndarray, scale: np.ndarray) -> np.ndarray:
+        out = cache.copy()
+        run = 32 if mode == "PA_NZ" else cache.shape[3]
+        pages = out.reshape(2, -1, 4, run)
+        for slot, row in zip(slots, np.clip(np.rint(rows * wide(scale)), -128, 127)):
+            pages[slot // 4, :, slot % 4] = row.reshape(-1, run)
+        return out
+
+    got = call("aclnnMlaPrologV2", **values)
+    want_kv = held(kv, rms(both[:, :latent], gk), kv_scale)
+    want_kr = held(kr, rotated(both[:, latent:], wide(sin), wide(cos)), kr_scale)
+    for result, want in zip(got[:2], (want_kv, want_kr)):
+        np.testing.assert_allclose(wide(result), wide(want), atol=0 if whole else 1)
+    query = np.einsum("thd,hdl->thl", heads[..., :NOPE], wide(uk))
+    turned = rotated(heads[..., NOPE:], wide(sin)[:, None], wide(cos)[:, None])
+    for result, want in zip(got[2:], (query, turned)):
+        np.testing.assert_allclose(wide(result), want, rtol=2e-2, atol=2e-2 * np.abs(want).max())
+    short = {"dequantScaleWUqQrOptional": by_column[None, :-1]}
+    assert refused("aclnnMlaPrologV2", **{**values, **short}) == 161002
+    assert refused("aclnnMlaPrologV2", **{**values, "dequantScaleWUqQrOptional": None}) == 161002
+    assert refused("aclnnMlaPrologV2", **{**values, "kvCacheRef": some(2, 4, 1, latent)}) == 161002
 
 
 def test_the_libraries_are_there() -> None:

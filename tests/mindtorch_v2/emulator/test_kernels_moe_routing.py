@@ -111,6 +111,14 @@ FINAL: dict[str, Any] = {
 FINAL_OUT = wide(TOKENS) + ((wide(ROWS)[PLACES].reshape(5, 2, 4) + wide(SMOOTH)[CHOICE]) * wide(PROBS)[..., None]).sum(
     1
 )
+# Experts 3 and 4 give nothing, 5 gives the token itself.
+OTHER_CHOICE = CHOICE.copy()
+OTHER_CHOICE[0, 0], OTHER_CHOICE[2, 1], OTHER_CHOICE[4, 0] = 3, 5, 4
+OTHER_TOKENS = TOKENS[::-1].copy()
+OTHER_ROWS = wide(ROWS)[PLACES].reshape(5, 2, 4) + wide(SMOOTH)[np.minimum(OTHER_CHOICE, 2)]
+OTHER_ROWS[(OTHER_CHOICE == 3) | (OTHER_CHOICE == 4)] = 0
+OTHER_ROWS[2, 1] = wide(OTHER_TOKENS)[2]
+OTHER_OUT = wide(TOKENS) + (OTHER_ROWS * wide(PROBS)[..., None]).sum(1)
 
 CASES = [
     Direct("aclnnMoeTokenPermuteWithEp", {"tokens": TOKENS, "indices": CHOICE, "probsOptional": PROBS,
@@ -173,6 +181,11 @@ CASES = [
            {"expandedXOut": DYN, "expandedRowIdxOut": PLACES, "expandedScaleOut": DYN_SCALE,
             "expertTokensCountOrCumsumOut": COUNTS.cumsum().astype(np.int64)}),
     Direct("aclnnMoeFinalizeRoutingV3", FINAL, {"out": FINAL_OUT.astype(F)}),
+    Direct("aclnnMoeFinalizeRoutingV3", {k: v for k, v in FINAL.items() if "Range" not in k},
+           {"out": FINAL_OUT.astype(F)}),
+    Direct("aclnnMoeFinalizeRoutingV3", {**FINAL, "expertIdxOptional": OTHER_CHOICE, "zeroExpertRange": [3, 5],
+                                         "copyExpertRange": [5, 6], "xOptional": OTHER_TOKENS},
+           {"out": OTHER_OUT.astype(F)}),
     Direct("aclnnMoeFinalizeRoutingV4", {**FINAL, "k": 2}, {"out": FINAL_OUT.astype(F)}),
     Direct("aclnnMoeFusedTopk",
            {"x": LOGITS, "addNum": ADD, "mappingNum": np.ones(8, I32), "mappingTable": np.zeros((8, 1), I32),
@@ -206,7 +219,9 @@ def test_wrong_ranges_and_maps() -> None:
     outs = {"permuteTokensOut": Out((10, 4)), "sortedIndicesOut": Out((10,), "int32")}
     mapped = {"tokens": TOKENS, "routingMap": lonely, "numOutTokens": 10, "dropAndPad": False}
     assert refused("aclnnMoeTokenPermuteWithRoutingMap", **mapped, **outs) == 507015
-    assert refused("aclnnMoeFinalizeRoutingV3", **{**FINAL, "zeroExpertRange": [0, 1]}, out=Out((5, 4))) == 161002
+    for wrong in ({"zeroExpertRange": [1]}, {"zeroExpertRange": [4, 3]}, {"constantExpertRange": [3, 4]}):
+        assert refused("aclnnMoeFinalizeRoutingV3", **{**FINAL, **wrong}, out=Out((5, 4))) == 161002
+    assert refused("aclnnMoeFinalizeRoutingV3", **{**FINAL, "copyExpertRange": [3, 4]}, out=Out((5, 4))) == 161001
 
 
 def test_a_bias_of_an_expert_that_is_not_there() -> None:

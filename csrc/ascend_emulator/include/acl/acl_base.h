@@ -149,6 +149,15 @@ size_t aclDataTypeSize(aclDataType dataType);
 float aclFloat16ToFloat(aclFloat16 value);
 aclFloat16 aclFloatToFloat16(float value);
 
+typedef struct aclDataBuffer aclDataBuffer;
+
+aclDataBuffer* aclCreateDataBuffer(void* data, size_t size);
+aclError aclDestroyDataBuffer(const aclDataBuffer* dataBuffer);
+aclError aclUpdateDataBuffer(aclDataBuffer* dataBuffer, void* data, size_t size);
+void* aclGetDataBufferAddr(const aclDataBuffer* dataBuffer);
+uint32_t aclGetDataBufferSize(const aclDataBuffer* dataBuffer);
+size_t aclGetDataBufferSizeV2(const aclDataBuffer* dataBuffer);
+
 #ifdef __cplusplus
 }
 #endif

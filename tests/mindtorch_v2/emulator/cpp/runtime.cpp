@@ -268,3 +268,18 @@ PROGRAM(a_missing_wait_is_seen) {
 }
 
 MAIN
+
+PROGRAM(a_buffer_knows_its_address_and_size) {
+    int first = 0, second = 0;
+    aclDataBuffer* buffer = aclCreateDataBuffer(&first, sizeof first);
+    EXPECT(buffer != nullptr);
+    EXPECT(aclGetDataBufferAddr(buffer) == &first && aclGetDataBufferSizeV2(buffer) == sizeof first);
+    CHECK(aclUpdateDataBuffer(buffer, &second, size_t(5) << 32));
+    EXPECT(aclGetDataBufferAddr(buffer) == &second && aclGetDataBufferSizeV2(buffer) == size_t(5) << 32);
+    EXPECT(aclGetDataBufferSize(buffer) == 0);
+    CHECK(aclDestroyDataBuffer(buffer));
+    EXPECT(aclDestroyDataBuffer(buffer) == ACL_ERROR_INVALID_PARAM);
+    EXPECT(aclUpdateDataBuffer(buffer, &first, 4) == ACL_ERROR_INVALID_PARAM);
+    EXPECT(aclGetDataBufferAddr(buffer) == nullptr && aclGetDataBufferSize(nullptr) == 0);
+    EXPECT(aclDestroyDataBuffer(nullptr) == ACL_ERROR_INVALID_PARAM);
+}
