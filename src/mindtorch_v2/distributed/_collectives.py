@@ -162,6 +162,13 @@ def _real(tensor: Any) -> Any:
     return torch.view_as_real(tensor)
 
 
+def _reducible(name: str, tensor: Any, op: Any) -> Any:
+    """What stands for a tensor in a reduction: of complex numbers the parts, where they can be reduced apart."""
+    if tensor.is_complex() and not supports_complex(op):
+        raise RuntimeError(f"{name} does not support {op} on complex tensors")
+    return _real(tensor)
+
+
 def _finish(work: Any, async_op: bool) -> Any:
     if async_op:
         return work
@@ -365,7 +372,7 @@ def reduce(
         return _warn_not_in_group("reduce")
     opts = ReduceOptions()
     opts.reduceOp, opts.rootRank, opts.asyncOp = op, root, async_op
-    return _finish(pg.reduce([_real(tensor)], opts), async_op)
+    return _finish(pg.reduce([_reducible("reduce", tensor, op)], opts), async_op)
 
 
 def all_gather(tensor_list: Any, tensor: Any, group: Any = None, async_op: bool = False) -> Any:
@@ -519,7 +526,8 @@ def reduce_scatter(
     opts = ReduceScatterOptions()
     opts.reduceOp, opts.asyncOp = op, async_op
     pg = group or _get_default_group()
-    return _finish(pg.reduce_scatter([output], [input_list], opts), async_op)
+    into, given = _reducible("all_reduce", output, op), [_reducible("all_reduce", each, op) for each in input_list]
+    return _finish(pg.reduce_scatter([into], [given], opts), async_op)
 
 
 def reduce_scatter_single(
@@ -533,6 +541,7 @@ def reduce_scatter_single(
     opts = ReduceScatterOptions()
     opts.reduceOp, opts.asyncOp = op, async_op
     pg = group or _get_default_group()
+    output, input = _reducible("all_reduce", output, op), _reducible("all_reduce", input, op)
     if pg in _world.pg_coalesce_state:
         return _remember(pg, reduce_scatter_single, input, output, op, async_op)
     return _finish(pg.reduce_scatter_single(output, input, opts), async_op)

@@ -8,8 +8,10 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
+from .._operators import ops
 from .._tensor import Tensor
 from ..autograd import Function
+from . import _c10d_ops
 from ._collectives import _coalescing_manager
 from ._collectives import all_gather_single as _all_gather
 from ._collectives import all_reduce as _all_reduce
@@ -83,8 +85,87 @@ def _reduction(name: Any) -> Any:
         return red_op(name)
     found = ReduceOp.RedOpType.__members__.get(str(name).upper())
     if found is None:
-        raise ValueError(f"Unknown reduce op: {name}")
+        raise RuntimeError(f"Unrecognized reduce_op: {name}")
     return found
+
+
+# -- what the operators of `torch.ops._c10d_functional` do -----------------------------------------------------------
+def _all_reduced(input: Any, reduce_op: str, group_name: Any) -> Any:
+    out = input.clone()
+    _all_reduce(out, _reduction(reduce_op), _expand_group(group_name))
+    return out
+
+
+def _all_reduced_in_place(input: Any, reduce_op: str, group_name: Any) -> Any:
+    _all_reduce(input, _reduction(reduce_op), _expand_group(group_name))
+    return input
+
+
+def _all_reduced_together(inputs: Any, reduce_op: str, group_name: Any) -> list[Any]:
+    pg = _expand_group(group_name)
+    outs = [each.clone() for each in inputs]
+    with _coalescing_manager(pg):
+        for each in outs:
+            _all_reduce(each, _reduction(reduce_op), pg)
+    return outs
+
+
+def _all_gathered(input: Any, group_size: int, group_name: Any) -> Any:
+    source = input.contiguous()
+    rows, *rest = source.shape if source.dim() else (1,)
+    out = source.new_empty((rows * group_size, *rest))
+    _all_gather(out, source, _expand_group(group_name))
+    return out
+
+
+def _reduce_scattered(input: Any, reduce_op: str, group_size: int, group_name: Any) -> Any:
+    source = input.contiguous()
+    out = source.new_empty((source.shape[0] // group_size, *source.shape[1:]))
+    _reduce_scatter(out, source, _reduction(reduce_op), _expand_group(group_name))
+    return out
+
+
+def _exchanged(input: Any, output_split_sizes: Any, input_split_sizes: Any, group_name: Any) -> Any:
+    source = input.contiguous()
+    out = source.new_empty((sum(output_split_sizes), *source.shape[1:]))
+    _all_to_all(out, source, list(output_split_sizes), list(input_split_sizes), _expand_group(group_name))
+    return out
+
+
+def _given(input: Any, src: int, group_name: Any) -> Any:
+    out = input.clone()
+    _broadcast(out, src, _expand_group(group_name))
+    return out
+
+
+def _given_in_place(input: Any, src: int, group_name: Any) -> Any:
+    _broadcast(input, src, _expand_group(group_name))
+    return input
+
+
+_c10d_ops.functional(
+    {
+        "all_reduce": _all_reduced,
+        "all_reduce_": _all_reduced_in_place,
+        "all_reduce_coalesced": _all_reduced_together,
+        "all_gather_into_tensor": _all_gathered,
+        "all_gather_into_tensor_coalesced": lambda inputs, size, name: [_all_gathered(x, size, name) for x in inputs],
+        "reduce_scatter_tensor": _reduce_scattered,
+        "reduce_scatter_tensor_coalesced": (
+            lambda inputs, op, size, name: [_reduce_scattered(x, op, size, name) for x in inputs]
+        ),
+        "all_to_all_single": _exchanged,
+        "broadcast": _given,
+        "broadcast_": _given_in_place,
+        "wait_tensor": lambda tensor: tensor,
+    }
+)
+NATIVE = ops._c10d_functional
+
+
+# -- functions ---------------------------------------------------------------------------------------------------------
+def _op_name(reduceOp: Any) -> str:
+    return str(_reduction(reduceOp).name).lower()
 
 
 def wait_tensor(tensor: Any) -> Any:
@@ -94,26 +175,18 @@ def wait_tensor(tensor: Any) -> Any:
 
 def all_reduce(self: Any, reduceOp: Any, group: Any, tag: str = "") -> Any:
     """The reduction of the tensors of all."""
-    out = self.detach().clone()
-    _all_reduce(out, _reduction(reduceOp), _expand_group(group, tag))
-    return out
+    return NATIVE.all_reduce(self.detach(), _op_name(reduceOp), _expand_group(group, tag))
 
 
 def broadcast(self: Any, src: int, group: Any, tag: str = "") -> Any:
     """The source's tensor."""
-    out = self.detach().clone()
-    _broadcast(out, src, _expand_group(group, tag))
-    return out
+    return NATIVE.broadcast(self.detach(), src, _expand_group(group, tag))
 
 
 def all_gather_single(self: Any, group: Any, tag: str = "") -> Any:
     """The tensors of all, one after the other along the first dimension."""
     pg = _expand_group(group, tag)
-    source = self.detach().contiguous()
-    rows, *rest = source.shape if source.dim() else (1,)
-    out = source.new_empty((rows * pg.size(), *rest))
-    _all_gather(out, source, pg)
-    return out
+    return NATIVE.all_gather_into_tensor(self.detach(), pg.size(), pg)
 
 
 def all_gather_tensor(self: Any, gather_dim: int, group: Any, tag: str = "") -> Any:
@@ -128,12 +201,9 @@ def all_gather_tensor(self: Any, gather_dim: int, group: Any, tag: str = "") -> 
 def reduce_scatter_single(self: Any, reduceOp: Any, group: Any, tag: str = "") -> Any:
     """This rank's part, along the first dimension, of the reduction of the tensors of all."""
     pg = _expand_group(group, tag)
-    source = self.detach().contiguous()
-    if source.shape[0] % pg.size() != 0:
-        raise AssertionError(f"input dimension 0 ({source.shape[0]} must be a multiple of group_size {pg.size()})")
-    out = source.new_empty((source.shape[0] // pg.size(), *source.shape[1:]))
-    _reduce_scatter(out, source, _reduction(reduceOp), pg)
-    return out
+    if self.shape[0] % pg.size() != 0:
+        raise AssertionError(f"input dimension 0 ({self.shape[0]} must be a multiple of group_size {pg.size()})")
+    return NATIVE.reduce_scatter_tensor(self.detach(), _op_name(reduceOp), pg.size(), pg)
 
 
 def reduce_scatter_tensor(self: Any, reduceOp: Any, scatter_dim: int, group: Any, tag: str = "") -> Any:
@@ -159,11 +229,13 @@ def all_to_all_single(
 ) -> Any:
     """Every rank's part for this one."""
     pg = _expand_group(group, tag)
-    source = self.detach().contiguous()
-    rows = source.shape[0] if output_split_sizes is None else sum(output_split_sizes)
-    out = source.new_empty((rows, *source.shape[1:]))
-    _all_to_all(out, source, output_split_sizes, input_split_sizes, pg)
-    return out
+    if output_split_sizes is None or input_split_sizes is None:
+        if not (output_split_sizes is None and input_split_sizes is None):
+            raise AssertionError(
+                "output_split_sizes and input_split_sizes must either be specified together or both set to None"
+            )
+        output_split_sizes = input_split_sizes = [self.shape[0] // pg.size()] * pg.size()
+    return NATIVE.all_to_all_single(self.detach(), list(output_split_sizes), list(input_split_sizes), pg)
 
 
 def permute_tensor(self: Any, src_dst: Sequence[int], group: Any, tag: str = "") -> Any:
@@ -182,25 +254,32 @@ def permute_tensor(self: Any, src_dst: Sequence[int], group: Any, tag: str = "")
 def all_reduce_coalesced(self: Sequence[Any], reduceOp: Any, group: Any, tag: str = "") -> list[Any]:
     """`all_reduce` of several tensors in one step."""
     pg = _expand_group(group, tag)
-    outs = [each.detach().clone() for each in self]
-    with _coalescing_manager(pg):
-        for each in outs:
-            _all_reduce(each, _reduction(reduceOp), pg)
-    return outs
+    return list(NATIVE.all_reduce_coalesced([each.detach() for each in self], _op_name(reduceOp), pg))
 
 
 def all_gather_into_tensor_coalesced(self: Sequence[Any], group: Any, tag: str = "") -> list[Any]:
     """`all_gather_single` of several tensors."""
     pg = _expand_group(group, tag)
-    return [all_gather_single(each, pg) for each in self]
+    return list(NATIVE.all_gather_into_tensor_coalesced([each.detach() for each in self], pg.size(), pg))
 
 
 def reduce_scatter_tensor_coalesced(
     inputs: Sequence[Any], reduceOp: Any, scatter_dim: Sequence[int], group: Any, tag: str = ""
 ) -> list[Any]:
     """`reduce_scatter_tensor` of several tensors."""
+    from .. import cat
+
     pg = _expand_group(group, tag)
-    return [reduce_scatter_tensor(each, reduceOp, dim, pg) for each, dim in zip(inputs, scatter_dim)]
+    size = pg.size()
+    rows: list[Any] = []
+    for each, dim in zip(inputs, scatter_dim):
+        if each.size(dim) % size != 0:
+            raise AssertionError(
+                f"input dimension {dim} ({each.size(dim)} must be a multiple of group_size {size} for tensor at index "
+                f"{len(rows)}"
+            )
+        rows.append(each.detach() if dim == 0 else cat(each.detach().chunk(size, dim)))
+    return list(NATIVE.reduce_scatter_tensor_coalesced(rows, _op_name(reduceOp), size, pg))
 
 
 class _AllToAll(Function):

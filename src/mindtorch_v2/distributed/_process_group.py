@@ -11,6 +11,7 @@ from datetime import timedelta
 from typing import Any, TypeVar, cast
 
 from .._device import device as _device
+from .._torch_dispatch import mode_stack
 from ._options import (
     UNSET,
     AllgatherOptions,
@@ -32,6 +33,8 @@ from ._work import Work
 __all__ = ["Backend", "BackendOptions", "ProcessGroup"]
 
 Given = TypeVar("Given", bound=Options)
+# Of two lists of tensors these look at the first, since only one rank has the second.
+_BY_OUTPUT = ("scatter", "reduce_scatter", "_reduce_scatter_base", "reduce_scatter_tensor_coalesced")
 
 
 class BackendOptions:
@@ -275,22 +278,36 @@ class ProcessGroup:
                 return self._of_nothing() if found.is_meta else self._get_backend(found.device)
         return self._default_backend()
 
+    def _serve(self, name: str, *arguments: Any) -> Work:
+        """Have the backend do it. What goes out decides on which device, or what comes in where nothing goes out."""
+        first, second = arguments[0], arguments[1]
+        own = isinstance(second, Options) or name in _BY_OUTPUT
+        return cast(Work, getattr(self._for(*((first,) if own else (second, first))), name)(*arguments))
+
+    def _ask(self, name: str, *arguments: Any) -> Work:
+        """Have the backend do it; modes that look at operators see it first."""
+        if mode_stack():
+            from ._c10d_ops import asked
+
+            return cast(Work, asked(self, name, arguments))
+        return self._serve(name, *arguments)
+
     def broadcast(self, tensors: Any, opts: Any = None, timeout: timedelta | None = None, root: Any = None) -> Work:
         """Give the root's tensor to all."""
         root = opts if isinstance(opts, int) else root
         options = _options(BroadcastOptions, opts, timeout, rootRank=root)
-        return cast(Work, self._for(tensors).broadcast(_list(tensors), options))
+        return self._ask("broadcast", _list(tensors), options)
 
     def allreduce(self, tensors: Any, opts: Any = None, timeout: timedelta | None = None, op: Any = None) -> Work:
         """Reduce the tensors of all, for all."""
         op = opts if isinstance(opts, ReduceOp) else op
         options = _options(AllreduceOptions, opts, timeout, reduceOp=op)
-        return cast(Work, self._for(tensors).allreduce(_list(tensors), options))
+        return self._ask("allreduce", _list(tensors), options)
 
     def allreduce_coalesced(self, tensors: Any, opts: Any = None) -> Work:
         """`allreduce` of several tensors in one step."""
         options = _options(AllreduceCoalescedOptions, opts, None)
-        return cast(Work, self._for(tensors).allreduce_coalesced(_list(tensors), options))
+        return self._ask("allreduce_coalesced", _list(tensors), options)
 
     def reduce(
         self, tensors: Any, opts: Any = None, op: Any = None, timeout: timedelta | None = None, root: Any = None
@@ -298,30 +315,30 @@ class ProcessGroup:
         """Reduce the tensors of all, for the root."""
         root = opts if isinstance(opts, int) and not isinstance(opts, ReduceOp) else root
         options = _options(ReduceOptions, opts, timeout, rootRank=root, reduceOp=op)
-        return cast(Work, self._for(tensors).reduce(_list(tensors), options))
+        return self._ask("reduce", _list(tensors), options)
 
     def allgather(self, outputs: Any, inputs: Any, opts: Any = None, timeout: timedelta | None = None) -> Work:
         """Give everybody the tensors of all."""
         if not isinstance(inputs, (list, tuple)):
             outputs, inputs = [outputs], [inputs]
         options = _options(AllgatherOptions, opts, timeout)
-        return cast(Work, self._for(inputs, outputs).allgather(outputs, inputs, options))
+        return self._ask("allgather", outputs, inputs, options)
 
     def _allgather_base(self, output: Any, input: Any, opts: Any = None, timeout: timedelta | None = None) -> Work:
         options = _options(AllgatherOptions, opts, timeout)
-        return cast(Work, self._for(input)._allgather_base(output, input, options))
+        return self._ask("_allgather_base", output, input, options)
 
     all_gather_single = _allgather_base
 
     def allgather_coalesced(self, outputs: Any, inputs: Any, opts: Any = None) -> Work:
         """`allgather` of several tensors in one step."""
         options = _options(AllgatherOptions, opts, None)
-        return cast(Work, self._for(inputs).allgather_coalesced(outputs, inputs, options))
+        return self._ask("allgather_coalesced", outputs, inputs, options)
 
     def allgather_into_tensor_coalesced(self, outputs: Any, inputs: Any, opts: Any = None) -> Work:
         """`all_gather_single` of several tensors in one step."""
         options = _options(AllgatherOptions, opts, None)
-        return cast(Work, self._for(inputs).allgather_into_tensor_coalesced(outputs, inputs, options))
+        return self._ask("allgather_into_tensor_coalesced", outputs, inputs, options)
 
     all_gather_single_coalesced = allgather_into_tensor_coalesced
 
@@ -333,7 +350,7 @@ class ProcessGroup:
             outputs, inputs = [outputs] if outputs else [], [inputs]
         root = opts if isinstance(opts, int) else root
         options = _options(GatherOptions, opts, timeout, rootRank=root)
-        return cast(Work, self._for(inputs).gather(outputs, inputs, options))
+        return self._ask("gather", outputs, inputs, options)
 
     def scatter(
         self, outputs: Any, inputs: Any, opts: Any = None, timeout: timedelta | None = None, root: Any = None
@@ -343,7 +360,7 @@ class ProcessGroup:
             outputs, inputs = [outputs], [inputs] if inputs else []
         root = opts if isinstance(opts, int) else root
         options = _options(ScatterOptions, opts, timeout, rootRank=root)
-        return cast(Work, self._for(outputs).scatter(outputs, inputs, options))
+        return self._ask("scatter", outputs, inputs, options)
 
     def reduce_scatter(
         self, outputs: Any, inputs: Any, opts: Any = None, timeout: timedelta | None = None, op: Any = None
@@ -353,18 +370,18 @@ class ProcessGroup:
             outputs, inputs = [outputs], [inputs]
         op = opts if isinstance(opts, ReduceOp) else op
         options = _options(ReduceScatterOptions, opts, timeout, reduceOp=op)
-        return cast(Work, self._for(outputs).reduce_scatter(outputs, inputs, options))
+        return self._ask("reduce_scatter", outputs, inputs, options)
 
     def _reduce_scatter_base(self, output: Any, input: Any, opts: Any = None, timeout: timedelta | None = None) -> Work:
         options = _options(ReduceScatterOptions, opts, timeout)
-        return cast(Work, self._for(output)._reduce_scatter_base(output, input, options))
+        return self._ask("_reduce_scatter_base", output, input, options)
 
     reduce_scatter_single = _reduce_scatter_base
 
     def reduce_scatter_tensor_coalesced(self, outputs: Any, inputs: Any, opts: Any = None) -> Work:
         """`reduce_scatter_single` of several tensors in one step."""
         options = _options(ReduceScatterOptions, opts, None)
-        return cast(Work, self._for(outputs).reduce_scatter_tensor_coalesced(outputs, inputs, options))
+        return self._ask("reduce_scatter_tensor_coalesced", outputs, inputs, options)
 
     reduce_scatter_single_coalesced = reduce_scatter_tensor_coalesced
 
@@ -379,17 +396,14 @@ class ProcessGroup:
     ) -> Work:
         """Give every rank its part of one tensor."""
         options = _options(AllToAllOptions, opts, timeout)
-        backend = self._for(input, output)
-        return cast(
-            Work, backend.alltoall_base(output, input, list(output_split_sizes), list(input_split_sizes), options)
-        )
+        return self._ask("alltoall_base", output, input, list(output_split_sizes), list(input_split_sizes), options)
 
     all_to_all_single = alltoall_base
 
     def alltoall(self, outputs: Any, inputs: Any, opts: Any = None, timeout: timedelta | None = None) -> Work:
         """Give every rank one tensor of a list."""
         options = _options(AllToAllOptions, opts, timeout)
-        return cast(Work, self._for(inputs, outputs).alltoall(outputs, inputs, options))
+        return self._ask("alltoall", outputs, inputs, options)
 
     def send(self, tensors: Any, dstRank: int, tag: int) -> Work:
         """Send to one rank."""

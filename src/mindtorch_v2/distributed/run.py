@@ -15,8 +15,10 @@ import tempfile
 import threading
 import time
 import uuid
+from collections.abc import Callable
 from typing import Any, TextIO
 
+from .elastic.multiprocessing.api import Called, Std, to_map
 from .elastic.multiprocessing.errors import ChildFailedError, ProcessFailure, record
 
 __all__ = ["get_args_parser", "main", "parse_args", "run"]
@@ -94,9 +96,9 @@ def parse_min_max_nnodes(nnodes: str) -> tuple[int, int]:
 
 
 class Agent:
-    """The workers of this node."""
+    """The workers of this node: commands, or processes that call a function."""
 
-    def __init__(self, args: argparse.Namespace) -> None:
+    def __init__(self, args: argparse.Namespace, function: Callable[..., Any] | None = None) -> None:
         least, most = parse_min_max_nnodes(args.nnodes)
         if args.standalone and most > 1:
             raise ValueError("--standalone starts the workers of one node; --nnodes asks for more")
@@ -116,11 +118,16 @@ class Agent:
         if not 0 <= self.node < self.nodes:
             raise ValueError(f"--node-rank={self.node}: there are {self.nodes} nodes")
         self.id = str(uuid.uuid4()) if args.standalone and args.rdzv_id == "none" else args.rdzv_id
-        self.workers: list[subprocess.Popen[str]] = []
+        self.function, self.grace = function, _GRACE
+        self.redirects, self.tee = (self._streams_of(each) for each in (args.redirects, args.tee))
+        self.workers: list[subprocess.Popen[str] | Called] = []
         self.threads: list[threading.Thread] = []
         self.files: list[TextIO] = []
         self.folder = ""
         self.stopped: int | None = None
+
+    def _streams_of(self, given: Any) -> dict[int, Std]:
+        return to_map(Std.from_str(given) if isinstance(given, str) else given, self.local)
 
     # What a worker is started with.
 
@@ -174,9 +181,9 @@ class Agent:
         kept: list[Any] = []
         for bit, name in ((1, "stdout"), (2, "stderr")):
             path = os.path.join(self._folder_of(local, attempt), f"{name}.log")
-            if int(self.args.tee) & bit:
+            if self.tee[local] & bit:
                 kept.append(subprocess.PIPE)
-            elif int(self.args.redirects) & bit:
+            elif self.redirects[local] & bit:
                 kept.append(open(path, "w"))
                 self.files.append(kept[-1])
             else:
@@ -190,12 +197,17 @@ class Agent:
                 console.write(f"[{self.args.role}{local}]:{line}")
                 console.flush()
 
+    def _worker(self, local: int, attempt: int, out: Any, err: Any) -> subprocess.Popen[str] | Called:
+        environment = self._environment(local, attempt)
+        if self.function is None:
+            return subprocess.Popen(self._command(), env=environment, stdout=out, stderr=err, text=True)
+        args = tuple(self.args.training_script_args)
+        return Called(self.args.start_method, self.function, args, environment, (out, err))
+
     def _start(self, attempt: int) -> None:
         for local in range(self.local):
             out, err = self._streams(local, attempt)
-            worker = subprocess.Popen(
-                self._command(), env=self._environment(local, attempt), stdout=out, stderr=err, text=True
-            )
+            worker = self._worker(local, attempt, out, err)
             self.workers.append(worker)
             for source, console, name in ((worker.stdout, sys.stdout, "stdout"), (worker.stderr, sys.stderr, "stderr")):
                 if source is not None:
@@ -207,7 +219,7 @@ class Agent:
         for worker in self.workers:
             if worker.poll() is None:
                 worker.send_signal(number)
-        end = time.monotonic() + _GRACE
+        end = time.monotonic() + self.grace
         for worker in self.workers:
             try:
                 worker.wait(max(end - time.monotonic(), 0.01))
@@ -239,8 +251,9 @@ class Agent:
                 return failed
             time.sleep(self.args.monitor_interval)
 
-    def run(self) -> None:
-        """Start the workers, as often as is allowed; raises `ChildFailedError` when that was not enough."""
+    def run(self) -> dict[int, Any]:
+        """Start the workers, as often as is allowed; raises `ChildFailedError` when that was not enough. What functions
+        returned comes back by rank; of commands there is nothing."""
         from ._tcp_store import TCPStore
 
         store = TCPStore(self.host, self.port, None, True, wait_for_workers=False) if self.node == 0 else None
@@ -252,30 +265,35 @@ class Agent:
         self.folder = tempfile.mkdtemp(prefix=f"{self.id}_".replace(os.sep, "_"), dir=parent)
         before = {each: signal.signal(each, self._note) for each in (signal.SIGTERM, signal.SIGINT)}
         try:
-            self._attempts()
+            found = self._attempts()
         finally:
             self._stop()
             for each, handler in before.items():
                 signal.signal(each, handler)
-            if parent is None and not int(self.args.redirects) and not int(self.args.tee):
+            if parent is None and not any((*self.redirects.values(), *self.tee.values())):
                 import shutil
 
                 shutil.rmtree(self.folder, ignore_errors=True)
         if self.stopped is not None:
             raise SystemExit(128 + self.stopped)
+        return found
 
-    def _attempts(self) -> None:
+    def _attempts(self) -> dict[int, Any]:
         for attempt in range(int(self.args.max_restarts) + 1):
             self._start(attempt)
             failed = self._watch(attempt)
             if self.stopped is not None:
                 self._stop(self.stopped)
-                return
+                break
             if not failed:
-                return
+                return {
+                    self.node * self.local + local: worker.result() if isinstance(worker, Called) else None
+                    for local, worker in enumerate(self.workers)
+                }
             self._stop()
             if attempt == int(self.args.max_restarts):
                 raise ChildFailedError(self.args.training_script, failed)
+        return {}
 
     def _note(self, number: int, frame: object) -> None:
         self.stopped = number

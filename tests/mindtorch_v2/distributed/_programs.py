@@ -43,46 +43,6 @@ def all_reduce(
     return t.tolist()
 
 
-def reduce(torch: Any, dist: Any, rank: int, size: int, dtype: str, op: str, shape: Any, root: int) -> Any:
-    t = value(torch, dtype, rank, shape)
-    dist.reduce(t, root, getattr(dist.ReduceOp, op))
-    return t.tolist() if rank == root else None
-
-
-def copies(torch: Any, dist: Any, rank: int, size: int, dtype: str, shape: Any, layout: str, async_op: bool) -> Any:
-    """Every collective that only copies, in one go."""
-    told: dict[str, Any] = {}
-    mine = value(torch, dtype, rank, shape, layout)
-    t = mine.clone()
-    wait(dist.broadcast(t, size - 1, async_op=async_op), async_op)
-    told["broadcast"] = t.tolist()
-    outs = [torch.zeros_like(mine) for _ in range(size)]
-    wait(dist.all_gather(outs, mine, async_op=async_op), async_op)
-    told["all_gather"] = [each.tolist() for each in outs]
-    flat = mine.contiguous()
-    out = flat.new_zeros((shape[0] * size, *shape[1:]))
-    wait(dist.all_gather_single(out, flat, async_op=async_op), async_op)
-    told["all_gather_single"] = out.tolist()
-    outs = [torch.zeros_like(mine) for _ in range(size)]
-    wait(dist.gather(mine, outs if rank == 0 else None, 0, async_op=async_op), async_op)
-    told["gather"] = [each.tolist() for each in outs] if rank == 0 else None
-    t = torch.zeros_like(mine)
-    parts = [value(torch, dtype, each, shape, layout) for each in range(size)]
-    wait(dist.scatter(t, parts if rank == 1 else None, 1, async_op=async_op), async_op)
-    told["scatter"] = t.tolist()
-    outs = [torch.zeros_like(mine) for _ in range(size)]
-    wait(
-        dist.all_to_all(outs, [mine + each if dtype != "bool" else mine for each in range(size)], async_op=async_op),
-        async_op,
-    )
-    told["all_to_all"] = [each.tolist() for each in outs]
-    source = value(torch, dtype, rank, (size * 2, 3))
-    out = torch.zeros_like(source)
-    wait(dist.all_to_all_single(out, source, async_op=async_op), async_op)
-    told["all_to_all_single"] = out.tolist()
-    return told
-
-
 def nothing(torch: Any, dist: Any, rank: int, size: int) -> Any:
     """Barriers, and tensors without elements, that some reach before others."""
     import time
@@ -108,15 +68,6 @@ def uneven_all_to_all(torch: Any, dist: Any, rank: int, size: int) -> Any:
     out = source.new_zeros((sum(into), 2))
     dist.all_to_all_single(out, source, into, [rank + to for to in range(size)])
     return out.tolist()
-
-
-def reduce_scatter(torch: Any, dist: Any, rank: int, size: int, dtype: str, op: str, async_op: bool) -> Any:
-    parts = [value(torch, dtype, rank + each, (3, 2)) for each in range(size)]
-    out = torch.zeros_like(parts[0])
-    wait(dist.reduce_scatter(out, parts, getattr(dist.ReduceOp, op), async_op=async_op), async_op)
-    single = torch.zeros_like(parts[0])
-    wait(dist.reduce_scatter_single(single, torch.cat(parts), getattr(dist.ReduceOp, op), async_op=async_op), async_op)
-    return out.tolist(), single.tolist()
 
 
 def large(torch: Any, dist: Any, rank: int, size: int, dtype: str, count: int) -> Any:
@@ -252,13 +203,23 @@ def program(torch: Any, dist: Any, rank: int, size: int, seed: int) -> Any:
     return _random.program(torch, dist, rank, size, seed)
 
 
-def refused(torch: Any, dist: Any, rank: int, size: int, line: str) -> Any:
+def refused(torch: Any, dist: Any, rank: int, size: int, line: str, more: dict[str, Any] | None = None) -> Any:
     """What a wrong call raises, or that it raises nothing."""
-    space = {"torch": torch, "dist": dist, "rank": rank, "size": size}
+    space = {"torch": torch, "dist": dist, "rank": rank, "size": size, **(more or {})}
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
         eval(line, space)
     return "nothing"
+
+
+def refused_on_a_mesh(torch: Any, dist: Any, rank: int, size: int, line: str) -> Any:
+    """The same of a line with the names of `_wrong_layouts` and a mesh of all ranks."""
+    import importlib
+
+    from ._wrong_layouts import NAMES
+
+    more = {short: importlib.import_module(f"{torch.__name__}.distributed.{room}") for short, room in NAMES.items()}
+    return refused(torch, dist, rank, size, line, {**more, "mesh": dist.init_device_mesh("cpu", (size,))})
 
 
 def late(torch: Any, dist: Any, rank: int, size: int, seconds: float) -> Any:

@@ -66,7 +66,7 @@ def answer(pipe: Any, torch: Any, dist: Any, rank: int, size: int) -> None:
             room, _, program = name.rpartition(".")
             home = importlib.import_module(f"{__package__}.{room}") if room else _programs
             pipe.send(("value", getattr(home, program)(torch, dist, rank, size, *arguments)))
-        except Exception as error:
+        except BaseException as error:  # as those of checkpoints are
             pipe.send(("error", (type(error).__name__, str(error))))
     if dist.is_initialized():
         dist.destroy_process_group()

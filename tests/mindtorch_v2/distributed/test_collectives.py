@@ -11,12 +11,9 @@ import pytest
 
 from .._subject import SUBJECT_NAME
 from .._subject import subject as torch
-from . import _library, _programs, _wrong
+from . import _library, _matrix, _programs, _wrong, _wrong_layouts
 from ._ranks import Ranks
 
-DTYPES = ["float32", "float64", "float16", "bfloat16", "int8", "uint8", "int32", "int64", "bool", "complex64"]
-OPS = ["SUM", "PRODUCT", "MIN", "MAX", "BAND", "BOR", "BXOR", "AVG"]
-LAYOUTS = ["contiguous", "transposed", "strided"]
 ALL = bool(os.environ.get("MINDTORCH_COLLECTIVES"))
 # PyTorch's gloo takes the first bytes of a strided tensor for its elements.
 OURS_ALONE = SUBJECT_NAME == "mindtorch_v2"
@@ -36,78 +33,13 @@ def ranks(request: Any) -> Iterator[Ranks]:
     made.close()
 
 
-def allowed(dtype: str, op: str, backend: str) -> bool:
-    if backend == "hccl" and (op in ("BAND", "BOR", "BXOR") or dtype == "float64"):
-        return False
-    if dtype.startswith("complex"):
-        return op in ("SUM", "AVG")
-    if op in ("BAND", "BOR", "BXOR"):
-        return "float" not in dtype
-    return op != "AVG" or "float" in dtype
-
-
-def reduced(parts: list[Any], op: str) -> Any:
-    """What one process computes."""
-    total = parts[0].clone()
-    for part in parts[1:]:
-        if op in ("SUM", "AVG"):
-            total = total + part
-        elif op == "PRODUCT":
-            total = total * part
-        elif op in ("MIN", "MAX"):
-            total = torch.minimum(total, part) if op == "MIN" else torch.maximum(total, part)
-        else:
-            total = {"BAND": total & part, "BOR": total | part, "BXOR": total ^ part}[op]
-    if op == "AVG":  # of complex numbers it is that of their parts
-        mean = torch.view_as_real(total) / len(parts) if total.is_complex() else total / len(parts)
-        total = torch.view_as_complex(mean) if total.is_complex() else mean
-    return total.tolist()
-
-
-def cases(backend: str) -> list[Any]:
-    """Every dtype with every operation; layouts, sizes and how one waits go around with them."""
-    made: list[Any] = []
-    shapes = [(3, 4), (1, 1), (3, 4), (130, 70), (5, 1)]  # those that go around a ring: test_large
-    for dtype in DTYPES:
-        for op in OPS:
-            if not allowed(dtype, op, backend):
-                continue
-            for index in range(30 if ALL else 1):
-                place = len(made) + index if not ALL else index
-                layout = LAYOUTS[place % 3] if OURS_ALONE else "contiguous"
-                made.append((dtype, op, shapes[place % 5], layout, bool(place % 2)))
-    return made
-
-
-def test_all_reduce(ranks: Ranks) -> None:
-    for case in cases(ranks.backend):
-        dtype, op, shape, layout, _ = case
-        want = reduced([_programs.value(torch, dtype, rank, shape) for rank in range(ranks.size)], op)
-        assert ranks.values("all_reduce", *case) == [want] * ranks.size, case
-
-
-@pytest.mark.parametrize("op", ["SUM", "MAX", "AVG"])
-def test_reduce(ranks: Ranks, op: str) -> None:
-    for root in range(ranks.size):
-        want = reduced([_programs.value(torch, "float32", rank, (3, 4)) for rank in range(ranks.size)], op)
-        got = ranks.values("reduce", "float32", op, (3, 4), root)
-        assert got == [want if rank == root else None for rank in range(ranks.size)]
-
-
-@pytest.mark.parametrize("async_op", [False, True])
-@pytest.mark.parametrize("dtype", DTYPES if ALL else ["float32", "bfloat16", "bool", "complex64"])
-@pytest.mark.parametrize("layout", LAYOUTS if OURS_ALONE else ["contiguous"])
-def test_copies(ranks: Ranks, dtype: str, layout: str, async_op: bool) -> None:
-    size, shape = ranks.size, (4, 3)
-    parts = [_programs.value(torch, dtype, rank, shape) for rank in range(size)]
-    lists = [each.tolist() for each in parts]
-    sources = [_programs.value(torch, dtype, rank, (size * 2, 3)) for rank in range(size)]
-    for rank, got in enumerate(ranks.values("copies", dtype, shape, layout, async_op)):
-        assert got["broadcast"] == lists[-1]
-        assert got["all_gather"] == lists and got["all_gather_single"] == torch.cat(parts).tolist()
-        assert got["gather"] == (lists if rank == 0 else None) and got["scatter"] == lists[rank]
-        assert got["all_to_all"] == [(each + rank if dtype != "bool" else each).tolist() for each in parts]
-        assert got["all_to_all_single"] == torch.cat([each[rank * 2 : rank * 2 + 2] for each in sources]).tolist()
+@pytest.mark.parametrize("dtype", _matrix.DTYPES)
+def test_every_collective(ranks: Ranks, dtype: str) -> None:
+    """By every operation, layout and way of waiting; the environment asks for other sizes as well."""
+    shapes = _matrix.SHAPES if ALL else _matrix.SHAPES[1:2]
+    layouts = _matrix.LAYOUTS if OURS_ALONE else ["contiguous"]
+    for count, wrong in ranks.values("_matrix.whole", dtype, shapes, layouts):
+        assert count > 20 and not wrong
 
 
 def test_nothing_is_sent_as_well(ranks: Ranks) -> None:
@@ -122,17 +54,6 @@ def test_uneven_all_to_all(ranks: Ranks) -> None:
     cuts = [source.split([rank + to for to in range(size)]) for rank, source in enumerate(sources)]
     want = [torch.cat([cuts[came][rank] for came in range(size)]).tolist() for rank in range(size)]
     assert ranks.values("uneven_all_to_all") == want
-
-
-@pytest.mark.parametrize("async_op", [False, True])
-@pytest.mark.parametrize(
-    ("dtype", "op"), [("float32", "SUM"), ("float32", "AVG"), ("int64", "MAX"), ("bfloat16", "SUM")]
-)
-def test_reduce_scatter(ranks: Ranks, dtype: str, op: str, async_op: bool) -> None:
-    size = ranks.size
-    for rank, got in enumerate(ranks.values("reduce_scatter", dtype, op, async_op)):
-        want = reduced([_programs.value(torch, dtype, other + rank, (3, 2)) for other in range(size)], op)
-        assert got == (want, want)
 
 
 @pytest.mark.parametrize(("dtype", "count"), [("float32", 70_001), ("int8", 300_000), ("int64", 530_000)])
@@ -153,7 +74,8 @@ def test_coalesced(ranks: Ranks) -> None:
     size = ranks.size
     for many, outs, later in ranks.values("coalesced"):
         for index, got in enumerate(many):
-            assert got == reduced([_programs.value(torch, "float32", r, (index + 1, 2)) for r in range(size)], "SUM")
+            parts = [_programs.value(torch, "float32", r, (index + 1, 2)) for r in range(size)]
+            assert got == _matrix.reduced(torch, parts, "SUM").tolist()
         assert outs == [[[float(rank)] * 2, [float(rank)] * 3] for rank in range(size)]
         total = float(sum(range(size)))
         assert later == [[total] * 2, [total] * 3]
@@ -260,6 +182,16 @@ def test_wrong_calls_are_refused_by_pytorchs_types(both: tuple[Ranks, Ranks], pa
     found = []
     for line in _wrong.LINES[part::4]:
         mine, theirs = ([_type_of(kind, value) for kind, value in each.ask("refused", line)] for each in both)
+        if mine != theirs:
+            found.append(f"{line}: {mine}, expected {theirs}")
+    assert not found, "\n".join(found)
+
+
+@pytest.mark.parametrize("part", range(4))
+def test_wrong_calls_on_a_mesh_are_refused_by_pytorchs_types(both: tuple[Ranks, Ranks], part: int) -> None:
+    found = []
+    for line in _wrong_layouts.LINES[part::4]:
+        mine, theirs = ([_type_of(*each) for each in side.ask("refused_on_a_mesh", line)] for side in both)
         if mine != theirs:
             found.append(f"{line}: {mine}, expected {theirs}")
     assert not found, "\n".join(found)

@@ -86,7 +86,7 @@ def shared_memory() -> Iterator[None]:
     """Nothing stays in the machine's shared memory; tensors that other programs share come and go there."""
 
     def names() -> set[str]:
-        return {each for each in os.listdir("/dev/shm") if not re.match(r"(torch_\d+_|sem\.|pymp-)", each)}
+        return {each for each in os.listdir("/dev/shm") if not re.match(r"(torch_\d+_|sem\.|pymp-|mpich_shm_)", each)}
 
     before = names()
     yield

@@ -55,7 +55,6 @@ def test_a_mesh(ranks: Ranks) -> None:
 REFUSED = [
     "distributed.tensor.debug.visualize_sharding(None)",
     "distributed.tensor.experimental.context_parallel(None)",
-    "distributed.checkpoint.hf_storage.HuggingFaceStorageReader(None)",
     "distributed.rpc.init_rpc(None)",
     "distributed.optim.DistributedOptimizer(None)",
     "distributed.pipelining.pipeline(None)",
@@ -147,7 +146,7 @@ def test_public_names_are_there(oracle: Any, name: str) -> None:
 
 
 UNSERVED = [
-    *("launcher.LaunchConfig", "elastic.rendezvous.RendezvousParameters", "elastic.agent.server.WorkerSpec"),
+    *("elastic.rendezvous.RendezvousParameters", "elastic.agent.server.WorkerSpec"),
     *("elastic.timer.expires", "elastic.events.record", "elastic.metrics.put_metric", "_shard.shard_parameter"),
     "_shard.sharded_tensor.ShardedTensor",
 ]

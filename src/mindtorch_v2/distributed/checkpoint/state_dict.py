@@ -5,10 +5,10 @@ Invariant: what is got on n ranks can be set on m: keys are names in the unwrapp
 
 from __future__ import annotations
 
-from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import Any
 
+from ...optim import Optimizer
 from .. import distributed_c10d as dist
 from ._nested_dict import flatten_state_dict
 
@@ -188,7 +188,7 @@ def _value(model: Any, key: str) -> Any:
 
 # -- optimizers ---------------------------------------------------------------------------------------------------
 def _several(optimizers: Any) -> list[Any]:
-    return list(optimizers) if isinstance(optimizers, Iterable) else [optimizers]
+    return [optimizers] if isinstance(optimizers, Optimizer) else list(optimizers)
 
 
 def _with_state(optimizer: Any) -> None:

@@ -344,7 +344,7 @@ def fully_shard(
     dp_mesh_dims: DataParallelMeshDims | None = None,
 ) -> Any:
     """Split a module's parameters over the ranks of a mesh; modules below that were given before keep theirs."""
-    modules = list(module) if isinstance(module, (list, tuple)) else [module]
+    modules = [module] if isinstance(module, nn.Module) else list(module)
     for each in modules:
         if isinstance(each, (nn.ModuleList, nn.ModuleDict)) and type(each).forward is nn.Module.forward:
             raise ValueError(f"fully_shard does not support containers that do not implement forward: {each}")
@@ -359,7 +359,9 @@ def fully_shard(
     for param, owners in _owned(modules, ignored_params or set()):
         placement = None if shard_placement_fn is None else shard_placement_fn(param)
         if placement is not None and not isinstance(placement, Shard):
-            raise AssertionError(f"Expects Shard but got {placement} from shard_placement_fn")
+            raise ValueError(f"Invalid shard_placement_fn result: {placement}")
+        if placement is not None and not -param.dim() <= placement.dim < param.dim():
+            raise AssertionError(f"Shard dim {placement.dim} is invalid for {param.dim()}D tensor: {param.shape}")
         dim = 0 if placement is None else placement.dim % max(param.dim(), 1)
         if param.dim() == 0:
             raise ValueError(

@@ -113,6 +113,25 @@ def _devices(module: Any, device_id: Any) -> int:
     return npu.device_count() if kind == "npu" else 1
 
 
+def _ignored(modules: Any, states: Any) -> list[Any]:
+    """The parameters, or the modules, that stay as they are."""
+    if modules is not None and states is not None:
+        raise ValueError(
+            "Cannot pass both ignored_modules and ignored_states at the same time. Please just pass ignored_states."
+        )
+    if modules is not None and not all(isinstance(each, nn.Module) for each in modules):
+        raise ValueError(
+            f"ignored_modules expects nn.Module list elements but got types {[type(each) for each in modules]}"
+        )
+    found = list(states or ())
+    if not any(all(isinstance(each, kind) for each in found) for kind in (nn.Module, nn.Parameter)):
+        raise ValueError(
+            "ignored_states expects all nn.Parameter or all nn.Module list elements but got types "
+            f"{[type(each) for each in found]}"
+        )
+    return found
+
+
 class FullyShardedDataParallel(nn.Module):
     """Splits a module's parameters over ranks, and gathers them while they are used."""
 
@@ -147,7 +166,7 @@ class FullyShardedDataParallel(nn.Module):
         groups = _groups(process_group, device_mesh, strategy, auto_wrap_policy, devices)
         if strategy in _HYBRID and device_mesh is None:
             process_group = groups  # for the modules below
-        states = list(ignored_states or ())
+        states = _ignored(ignored_modules, ignored_states)
         modules = {each for each in (*(ignored_modules or ()), *states) if isinstance(each, nn.Module)}
         skipped = {each for owner in modules for each in owner.modules()}
         ignored = {param for each in skipped for param in each.parameters()}

@@ -1,11 +1,5 @@
-"""`torch.distributed.launcher`: importable, and refused by name."""
+"""`torch.distributed.launcher`: torchrun's agent from a program."""
 
-from __future__ import annotations
-
-from typing import Any
-
-from . import api
-
-LaunchConfig: Any = vars(api)["LaunchConfig"]
-elastic_launch: Any = vars(api)["elastic_launch"]
-launch_agent: Any = vars(api)["launch_agent"]
+from .api import LaunchConfig as LaunchConfig
+from .api import elastic_launch as elastic_launch
+from .api import launch_agent as launch_agent

@@ -175,6 +175,14 @@ class Schedule1F1B(PipelineScheduleSingle):
 
     __module__ = "torch.distributed.pipelining.schedules"
 
+    def __init__(self, stage: PipelineStage, n_microbatches: int, *settings: Any, **named: Any) -> None:
+        super().__init__(stage, n_microbatches, *settings, **named)
+        if n_microbatches < stage.num_stages:
+            raise ValueError(
+                f"Number of microbatches ({n_microbatches}) must be greater than or equal to the number of stages "
+                f"({stage.num_stages})."
+            )
+
     def _order(self, count: int) -> Iterator[tuple[int, bool]]:
         first = min(count, self._stage.num_stages - self._stage.stage_index)
         yield from [(0, True)] * first

@@ -6,6 +6,7 @@ operators that the mesh's ranks all run touch it.
 
 from __future__ import annotations
 
+import inspect
 from collections.abc import Callable, Sequence
 from typing import Any
 
@@ -131,9 +132,9 @@ class DTensor(Tensor):
         places = normalized(given, local_tensor.dim(), mesh)
         for each in places:
             if isinstance(each, Shard) and not 0 <= each.dim < local_tensor.dim():
-                raise AssertionError(
+                raise RuntimeError(
                     f"Sharding dim {each.dim} greater than tensor ndim {local_tensor.dim()} for placement number "
-                    f"{places.index(each)}."
+                    f"{places.index(each)}"
                 )
         if (shape is None) != (stride is None):
             raise RuntimeError(
@@ -299,10 +300,14 @@ def distribute_tensor(
         if isinstance(placement, _StridedShard):
             raise NotImplementedError("distribute_tensor: a strided split follows from others and is not asked for")
         if isinstance(placement, Shard):
-            if not 0 <= placement.dim < max(local.dim(), 1):
+            last = max(local.dim(), 1) - 1
+            if placement.dim < 0:
                 raise AssertionError(
                     f"Shard dim {placement.dim} is out of range for a tensor of {local.dim()} dimensions"
                 )
+            if placement.dim > last:
+                text = f"(expected to be in range of [{-last - 1}, {last}], but got {placement.dim})"
+                raise IndexError(f"Dimension out of range {text}")
             local = _scattered(local, placement.dim, mesh, at, None if local.is_meta else src_data_rank)
         elif isinstance(placement, Replicate):
             local = local.contiguous().clone()
@@ -347,6 +352,10 @@ def distribute_module(
         for name, each in module.named_modules():
             partition_fn(name, each, mesh)
     _replicated(module, mesh)
+    for title, each in (("input_fn", input_fn), ("output_fn", output_fn)):
+        count = 3 if each is None else len(inspect.signature(each).parameters)
+        if count != 3:
+            raise ValueError(f"{title} should take in 3 arguments, but got {count} arguments!")
     if input_fn is not None:
         enter = input_fn
         module.register_forward_pre_hook(lambda owner, inputs: enter(owner, inputs, mesh))
@@ -365,10 +374,10 @@ def _made(fill: Callable[..., Any], size: Any, mesh: Any, placements: Any, dtype
         raise AssertionError("layout value not supported!")
     mesh = mesh or _mesh_resources.get_current_mesh()
     shape = tuple(size[0]) if len(size) == 1 and not isinstance(size[0], int) else tuple(size)
+    if placements is not None and len(placements) != mesh.ndim:
+        raise AssertionError("mesh dimension does not match the length of placements")
+    # Of a tensor that is still to be reduced each rank's share is filled.
     places = normalized(placements, len(shape), mesh)
-    for each in places:
-        if each.is_partial():
-            raise AssertionError(f"{each} can not be asked of a new tensor")
     whole = plain(shape, dtype=dtype or get_default_dtype(), device="meta")
     own, starts = local_box(shape, mesh, places)
     drawn = getattr(fill, "__name__", "").startswith("rand")

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import operator
 from dataclasses import dataclass
 from typing import Any
 
@@ -29,6 +30,9 @@ class Shard(Placement):
     """Split along a dimension of the tensor, as `torch.chunk` splits: the last parts may be shorter or empty."""
 
     dim: int
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "dim", operator.index(self.dim))
 
     def __repr__(self) -> str:
         return f"Shard(dim={self.dim})"
@@ -73,6 +77,11 @@ class Partial(Placement):
     """To be reduced before it is the tensor."""
 
     reduce_op: str = "sum"
+
+    def __post_init__(self) -> None:
+        if self.reduce_op is not None and not isinstance(self.reduce_op, str):
+            raise TypeError(f"Partial(): argument 'reduce_op' must be a str, not {type(self.reduce_op).__name__}")
+        object.__setattr__(self, "reduce_op", self.reduce_op or "sum")
 
     def __repr__(self) -> str:
         return f"Partial({self.reduce_op})"
