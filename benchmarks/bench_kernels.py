@@ -79,7 +79,7 @@ def pointwise() -> Iterator[Line]:
     yield line("gelu tanh 1e6", function("gelu", approximate="tanh"), square)
     for name in ("erfc", "log2", "exp2"):
         yield line(f"{name} 1e6", operator(name), square)
-    for name in ("erf", "exp", "log10"):
+    for name in ("erf", "erfc", "exp", "log10"):
         yield line(f"{name} float64", operator(name), square, dtype="float64")
     for name in ("lgamma", "digamma", "i0", "special.i0e", "special.i1e", "special.modified_bessel_k0"):
         positive = lambda t, a, name=name: attrgetter(name)(t)(a.abs() + 0.1)  # noqa: E731
@@ -89,8 +89,10 @@ def pointwise() -> Iterator[Line]:
     yield line("threshold 1e6", function("threshold", threshold=0.1, value=2.0), square)
     yield line("nan_to_num 1e6", operator("nan_to_num"), square)
     yield line("prelu 1e6", function("prelu"), square, (1,))
-    for name in ("smooth_l1_loss", "huber_loss"):
+    for name in ("smooth_l1_loss", "huber_loss", "binary_cross_entropy_with_logits"):
         yield line(name, function(name), square, square)
+    yield line("add, the same for rows of 100", operator("add"), (64, 100, 100), (64, 1, 100))
+    yield line("mul bfloat16, a column", operator("mul"), square, (1000, 1), dtype="bfloat16")
     for dtype in ("int64", "float64", "bfloat16"):
         yield line(f"add {dtype}, one transposed", transposed(operator("add")), square, square, dtype=dtype)
         yield line(f"mul {dtype} of every second", lambda t, a, b: a[:, ::2] * b[:, ::2], square, square, dtype=dtype)
@@ -214,6 +216,11 @@ def products() -> Iterator[Line]:
     yield line("mm 256 int64", operator("mm"), (256, 256), (256, 256), dtype="int64")
     yield line("mm 64 complex64", operator("mm"), (64, 64), (64, 64), dtype="complex64")
     yield line("mm 1000x1x1000", operator("mm"), (1000, 1), (1, 1000))
+    for dtype in ("float64", *HALVES):
+        yield line(f"mm 1000x4x1000 {dtype}", operator("mm"), (1000, 4), (4, 1000), dtype=dtype)
+    for dtype in HALVES:
+        yield line(f"mm 4x1024x1024 {dtype}", operator("mm"), (4, 1024), (1024, 1024), dtype=dtype)
+        yield line(f"mv 1000 {dtype}, transposed", transposed(operator("mv")), (1000, 1000), (1000,), dtype=dtype)
     yield line("bmm 96 of 128x64x128 bfloat16", operator("bmm"), (96, 128, 64), (96, 64, 128), dtype="bfloat16")
     yield line("bmm 64 of 64", operator("bmm"), (64, 64, 64), (64, 64, 64))
     yield line("mv 2048", operator("mv"), (2048, 2048), (2048,))
@@ -225,6 +232,10 @@ def products() -> Iterator[Line]:
     yield line("fft 100 of 1024", lambda t, a, b: t.fft.fft(t.complex(a, b)), (100, 1024), (100, 1024))
     yield line("fft 2000 of 64", lambda t, a: t.fft.fft(a), (2000, 64), dtype="complex64")
     yield line("fft 65536", lambda t, a: t.fft.fft(a), (65536,), dtype="complex64")
+    for rows, count in ((200, 1000), (3000, 60), (90, 2187), (2, 44100)):
+        yield line(f"fft {rows} of {count}", lambda t, a: t.fft.fft(a), (rows, count), dtype="complex64")
+    yield line("irfft 200 of 1000", lambda t, a: t.fft.irfft(a), (200, 501), dtype="complex64")
+    yield line("fft2 4 of 224x224", lambda t, a: t.fft.fft2(a), (4, 224, 224), dtype="complex64")
     yield line("fft2 4 of 256x256", lambda t, a: t.fft.fft2(a), (4, 256, 256), dtype="complex64")
     yield line("rfft 65536", lambda t, a: t.fft.rfft(a), (65536,))
     yield line("rfft 100 of 1024", lambda t, a: t.fft.rfft(a), (100, 1024))
@@ -298,6 +309,13 @@ def convolutions() -> Iterator[Line]:
     yield line("conv depthwise 7x7 96 @28", conv(padding=3, groups=96), (4, 96, 28, 28), (96, 1, 7, 7))
     yield line("conv depthwise 5x5 stride 2", conv(padding=2, groups=672, stride=2), (4, 672, 14, 14), (672, 1, 5, 5))
     yield line("conv depthwise 3x3 1152 @7", conv(padding=1, groups=1152), (4, 1152, 7, 7), (1152, 1, 3, 3))
+    for dtype in HALVES:
+        small, one = conv(padding=1, groups=384), (384, 1, 3, 3)
+        yield line(f"conv depthwise 3x3 384 @14 {dtype}", small, (4, 384, 14, 14), one, dtype=dtype)
+        yield line(
+            f"conv depthwise 3x3 384 @14 {dtype}, backward", small, (4, 384, 14, 14), one, dtype=dtype, grad=True
+        )
+    yield line("conv 1x1 64 @28 bfloat16", conv(), (4, 64, 28, 28), (256, 64, 1, 1), dtype="bfloat16")
     yield line("conv 32 groups of 16 @14", conv(padding=1, groups=32), (4, 512, 14, 14), (512, 16, 3, 3))
     yield line("conv 7x7 stride 2 bfloat16", conv(padding=3, stride=2), (2, 3, 224, 224), (64, 3, 7, 7),
                dtype="bfloat16")  # fmt: skip

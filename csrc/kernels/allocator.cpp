@@ -28,7 +28,10 @@ namespace {
 
 constexpr size_t ALIGN = 64;
 constexpr size_t HUGE_PAGE = size_t(2) << 20;  // from here on blocks are mapped on their own, in whole huge pages
-constexpr size_t SLAB = size_t(256) << 10;     // small blocks are cut from slabs of this size
+// From here on blocks begin on a page. Where a result lies a little further into its page than an operand, the processor takes
+// each load for one of what was just stored.
+constexpr size_t PAGED = size_t(32) << 10, PAGE = 4096;
+constexpr size_t SLAB = size_t(256) << 10;  // small blocks are cut from slabs of this size
 constexpr size_t MAX_BLOCK = size_t(1) << 46;
 // Classes: multiples of 64 up to SMALL_LIMIT, then four steps per doubling.
 constexpr int LINEAR = int(SMALL_LIMIT / ALIGN);
@@ -77,7 +80,7 @@ SizeClass class_of(size_t n) {
 }
 
 char* map_block(size_t size) {
-    if (size < HUGE_PAGE) return static_cast<char*>(std::aligned_alloc(ALIGN, size));
+    if (size < HUGE_PAGE) return static_cast<char*>(std::aligned_alloc(size < PAGED ? ALIGN : PAGE, size));
     // Over-allocate and trim, so that the block begins on a huge page.
     const size_t whole = size + HUGE_PAGE;
     void* p = mmap(nullptr, whole, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);

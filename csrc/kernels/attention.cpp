@@ -3,6 +3,7 @@
 // for any number of threads. A query that sees nothing gets zeros.
 //
 // Sizes: batch, heads of queries, heads of keys (which divide them), queries, keys, width of keys, width of values.
+#include "caches.h"
 #include "gemm.h"
 #include "lanes.h"
 #include "math_core.h"
@@ -12,8 +13,14 @@
 namespace mt {
 namespace {
 
-constexpr int64_t QUERIES = 96, KEYS = 384;  // of one block: its scores and a block of keys fit the second cache
-constexpr int64_t FEW = 4;                   // up to so many queries of a head of keys, memory is what counts
+constexpr int64_t KEYS = 384;    // of one block: sums over keys run in such blocks
+constexpr int64_t QUERIES = 96;  // the same of gradients, which are sums over queries
+constexpr int64_t FEW = 4;       // up to so many queries of a head of keys, memory is what counts
+// Of a forward block: its scores and a block of keys fit the second cache.
+inline int64_t block_queries() {
+    const int64_t rows = caches.second / 7 / (KEYS * (int64_t)sizeof(float));
+    return std::max<int64_t>(32, std::min<int64_t>(256, rows / 8 * 8));
+}
 
 MT_INLINE float exp_below(float x) { return exp_fast(x); }
 MT_INLINE double exp_below(double x) { return exp_v(x); }
@@ -110,8 +117,9 @@ void finish(const Job& job, const Results<A>& to, int64_t b, int64_t h, int64_t 
 template <class A>
 void forward_block(const Job& job, const Results<A>& to, int64_t b, int64_t h, int64_t i, int64_t rows, A* room) {
     const int64_t g = h / job.group(), width = job.value_width, end = job.seen(i + rows);
-    A *scores = room, *sums = scores + QUERIES * KEYS, *top = sums + QUERIES * width, *total = top + QUERIES;
-    A* row = total + QUERIES;
+    const int64_t most = block_queries();
+    A *scores = room, *sums = scores + most * KEYS, *top = sums + most * width, *total = top + most;
+    A* row = total + most;
     std::fill_n(sums, rows * width, A(0));
     std::fill_n(top, rows, -std::numeric_limits<A>::infinity());
     std::fill_n(total, rows, A(0));
@@ -217,17 +225,17 @@ template <class A> void forward(const Job& job, const Results<A>& to) {
                      });
         return;
     }
-    const int64_t blocks = ceil_div(job.queries, QUERIES),
-                  room = checked_add(QUERIES * (KEYS + 2) + KEYS, checked_mul(QUERIES, job.value_width));
+    const int64_t most = block_queries(), blocks = ceil_div(job.queries, most),
+                  room = checked_add(most * (KEYS + 2) + KEYS, checked_mul(most, job.value_width));
     const int64_t work =
-        saturated_mul(saturated_mul(std::min(QUERIES, job.queries), job.keys), job.width + job.value_width) / 4;
+        saturated_mul(saturated_mul(std::min(most, job.queries), job.keys), job.width + job.value_width) / 4;
     parallel_for(checked_numel({job.batch, job.heads, blocks}), std::max<int64_t>(1, GRAIN / (work + 1)),
                  [&](int64_t begin, int64_t end) {
                      const Scratch memory(room, sizeof(A));
                      for (int64_t t = begin; t < end; ++t) {
-                         const int64_t i = t % blocks * QUERIES, head = t / blocks;
-                         forward_block(job, to, head / job.heads, head % job.heads, i,
-                                       std::min(QUERIES, job.queries - i), memory.as<A>());
+                         const int64_t i = t % blocks * most, head = t / blocks;
+                         forward_block(job, to, head / job.heads, head % job.heads, i, std::min(most, job.queries - i),
+                                       memory.as<A>());
                      }
                  });
 }

@@ -12,6 +12,7 @@
 //   cross_distances(a.., b.., out.., batch, rows, columns, width, p)  each row of a with each row of b
 #include "cpu.h"
 #include "lanes.h"
+#include "vectors.h"
 #include "windows.h"
 
 #include <algorithm>
@@ -43,27 +44,67 @@ MT_INLINE void add_row_to(A* sum, const T* row, int64_t n, A by) {
     for (int64_t i = 0; i < n; ++i) sum[i] += (A)widen(row[i]) * by;
 }
 
+// The row of the i-th index, once it has been compared with the table's size; the one a little later is asked for.
+template <class T>
+MT_INLINE const T* row_at(const Bags& b, const T* weight, int64_t i, int64_t c, int64_t w, int64_t& row) {
+    constexpr int64_t LINE = 64 / (int64_t)sizeof(T);
+    row = read_once(b.indices + i);
+    if (MT_UNLIKELY((uint64_t)row >= (uint64_t)b.rows)) return nullptr;
+    if (i + AHEAD < b.n) {
+        const int64_t next = read_once(b.indices + i + AHEAD);
+        if ((uint64_t)next < (uint64_t)b.rows)
+            for (int64_t j = 0; j < w; j += LINE) __builtin_prefetch(weight + next * b.width + c + j);
+    }
+    return weight + row * b.width + c;
+}
+
+// W columns of one bag, in registers.
+template <int64_t W, class A>
+MT_INLINE bool sum_columns(const Bags& b, const A* weight, const A* scale, int64_t begin, int64_t end, A share, A* out,
+                           int64_t c) {
+    constexpr int64_t L = Vec<A, 64>::LANES;
+    constexpr int N = W / L;
+    using V = typename Vec<A, 64>::t;
+    using Loose = typename Vec<A, 64>::loose;
+    V sum[N] = {};
+    for (int64_t i = begin; i < end; ++i) {
+        int64_t row;
+        const A* from = row_at(b, weight, i, c, W, row);
+        if (MT_UNLIKELY(!from)) return false;
+        if (row == b.padding) continue;
+        const A by = scale ? scale[i] : A(1);
+#pragma GCC unroll 8
+        for (int k = 0; k < N; ++k) sum[k] += *reinterpret_cast<const Loose*>(from + k * L) * by;
+    }
+#pragma GCC unroll 8
+    for (int k = 0; k < N; ++k) *reinterpret_cast<Loose*>(out + c + k * L) = b.mean ? sum[k] / share : sum[k];
+    return true;
+}
+
 // One bag; its indices have been looked at by the caller and are read, and compared, again.
 template <class T, class A>
 MT_INLINE bool sum_bag(const Bags& b, const T* weight, const T* scale, int64_t begin, int64_t end, int64_t count,
                        T* out) {
-    for (int64_t c = 0; c < b.width; c += COLUMNS) {
+    const A share = (A)std::max<int64_t>(1, count);
+    int64_t c = 0;
+    if constexpr (std::is_same<T, A>::value) {
+        for (; c + COLUMNS <= b.width; c += COLUMNS)
+            if (!sum_columns<COLUMNS>(b, weight, scale, begin, end, share, out, c)) return false;
+        for (; c + 16 <= b.width; c += 16)
+            if (!sum_columns<16>(b, weight, scale, begin, end, share, out, c)) return false;
+    }
+    for (; c < b.width; c += COLUMNS) {
         const int64_t w = std::min(COLUMNS, b.width - c);
         A sum[COLUMNS] = {};
         for (int64_t i = begin; i < end; ++i) {
-            const int64_t row = read_once(b.indices + i);
-            if (MT_UNLIKELY((uint64_t)row >= (uint64_t)b.rows)) return false;
-            if (i + AHEAD < b.n) {
-                const int64_t next = read_once(b.indices + i + AHEAD);
-                if ((uint64_t)next < (uint64_t)b.rows) __builtin_prefetch(weight + next * b.width + c);
-            }
+            int64_t row;
+            const T* from = row_at(b, weight, i, c, w, row);
+            if (MT_UNLIKELY(!from)) return false;
             if (row == b.padding) continue;
-            const T* from = weight + row * b.width + c;
             const A by = scale ? (A)widen(scale[i]) : A(1);
             if (w == COLUMNS) add_row_to(sum, from, COLUMNS, by);
             else add_row_to(sum, from, w, by);
         }
-        const A share = (A)std::max<int64_t>(1, count);
         for (int64_t j = 0; j < w; ++j) out[c + j] = convert<T>(b.mean ? sum[j] / share : sum[j]);
     }
     return true;
@@ -82,10 +123,8 @@ template <class T> void run_bags(Bags& b, const T* weight, const T* scale, T* ou
                     return;
                 }
                 int64_t count = end - begin;
-                for (int64_t i = begin; i < end; ++i) {
-                    b.where[i] = k;
-                    if (b.padding >= 0) count -= read_once(b.indices + i) == b.padding;
-                }
+                std::fill_n(b.where + begin, end - begin, k);
+                for (int64_t i = begin; b.padding >= 0 && i < end; ++i) count -= read_once(b.indices + i) == b.padding;
                 b.sizes[k] = count;
                 fine &= sum_bag<T, A>(b, weight, scale, begin, end, count, out + k * b.width);
             }

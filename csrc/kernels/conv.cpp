@@ -7,7 +7,7 @@
 // side by side in the copy. Strides are made so by sorting the copy's rows and columns by their remainder; the gradient
 // of the input, whose places at a distance of one stride see the same taps, is one such form for each remainder. Where a
 // group has several rows the sums are products of panels (conv_panels.cpp); where it has one or few, each row is summed
-// by itself (conv_rows.cpp). bfloat16 planes of several rows are copied as pairs, for the CPU's own products of them.
+// by itself (conv_rows.cpp); where it has one plane, rows are read as they lie if the CPU has masks (conv_planes.cpp). bfloat16 planes of several rows are copied as pairs, for the CPU's own products of them.
 //
 // Operands are dense: storage, offset, code; all of one dtype. Triples are tuples of three ints (depth, height, width).
 //   conv(x.., weight.., bias.., out.., images, groups, channels, results, in, out, kernel, stride, padding, dilation)
@@ -184,6 +184,8 @@ void forward(const Call& c, const Padded& p, const Dense& x, const Dense& weight
     const Planes planes{x.data, x.code, c.groups, c.channels, in_pairs(x.code, c.results, c.channels, taps)};
     const Wide<A> wide(weight, c.weight_numel(), !planes.pairs);
     if (x.code == CodeOf<A>::value && by_winograd(c, x.as<const A>(), wide.get(), bias, out.as<A>(), false)) return;
+    if constexpr (std::is_same<A, float>::value)
+        if (c.channels == 1 && planes_forward({c.images, c.groups, c.results, c.v, wide.get(), bias}, x, out)) return;
     Weights<A> w{wide.get(), weight.as<const uint16_t>(), 0, 0, {}, {}};
     Form<A> f = plain_form<A>(c, p, planes.pairs, &w);
     f.bias = bias, f.code = out.code, f.out = out.data;
@@ -197,6 +199,9 @@ void forward(const Call& c, const Padded& p, const Dense& x, const Dense& weight
 template <class A>
 void weight_sums(const Call& c, const Padded& p, const Dense& grad, const Dense& x, A* out) {
     const Planes given{grad.data, grad.code, c.groups, c.results, false}, planes{x.data, x.code, c.groups, c.channels};
+    if constexpr (std::is_same<A, float>::value)
+        if (c.channels == 1 && planes_weight({c.images, c.groups, c.results, c.v, nullptr, nullptr}, grad, x, out))
+            return;
     Form<A> f = plain_form<A>(c, p, false, nullptr);
     if (by_rows(f.rows, f.k())) {
         f.grid.n = 1;
@@ -314,6 +319,8 @@ void input_gradient(const Call& c, const Padded& p, const Dense& grad, const Den
     const Wide<A> wide(weight, c.weight_numel(), !planes.pairs);
     if (grad.code == CodeOf<A>::value && by_winograd(c, grad.as<const A>(), wide.get(), bias, out.as<A>(), true))
         return;
+    if constexpr (std::is_same<A, float>::value)
+        if (c.channels == 1 && planes_input({c.images, c.groups, c.results, c.v, wide.get(), bias}, grad, out)) return;
     Form<A> f{};
     f.from = {c.groups * planes.copied() * p.plane(), p.slice(), p.columns, 1};
     f.to = {c.groups * c.channels * v.in.size(), v.stride.d * v.in.h * v.in.w, v.stride.h * v.in.w, v.stride.w};

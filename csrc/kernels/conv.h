@@ -136,6 +136,17 @@ void sum_rows(const std::vector<Form<A>>& forms, const std::vector<Weights<A>>& 
 template <class A>
 void weight_rows(const Form<A>& f, const Planes& grad, const Planes& from, int64_t images, const Padded& p, A* out);
 
+// Where each plane is by itself: groups of one plane, each of which `times` results are made of (1 for the gradient of
+// the input). The functions are false, with nothing written, where the CPU or the shapes are not for them.
+struct EachPlane {
+    int64_t images, groups, times;
+    const Window& v;
+    const float *weight, *bias;
+};
+bool planes_forward(const EachPlane& e, const Dense& x, const Dense& out);
+bool planes_input(const EachPlane& e, const Dense& grad, const Dense& out);
+bool planes_weight(const EachPlane& e, const Dense& grad, const Dense& x, float* out);
+
 // As products of packed panels.
 template <class A> void sum_panels(const Form<A>& f, const Weights<A>& w);
 // E: float or double, or uint16_t for pairs of bfloat16 (then A is float); copy: of E.

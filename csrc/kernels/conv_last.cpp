@@ -1,5 +1,5 @@
 // Convolution of each channel by itself (depthwise) where the channels of a place lie side by side (channels last), and
-// its gradients. float32 and float64, of one to three dimensions.
+// its gradients. float32, float64, and bfloat16 with sums in float32; of one to three dimensions.
 // Invariant: operands are dense, [image][depth][height][width][channel]; weights [channel][kernel place]. Taps outside the
 // planes are left out. Each sum runs in an order that depends on the shapes alone.
 //
@@ -80,10 +80,30 @@ struct Call {
     int64_t numel(const Triple& size) const { return checked_numel({images, channels, size.size()}); }
 };
 
+// A vector of channels in A, from what is stored: A itself, or bfloat16.
+template <class A, class T> MT_INLINE typename Vec<A, 64>::t channels_at(const T* from) {
+    if constexpr (std::is_same<A, T>::value) {
+        return *reinterpret_cast<const typename Vec<A, 64>::loose*>(from);
+    } else {
+        const typename Vec<uint16_t, 32>::t bits = *reinterpret_cast<const typename Vec<uint16_t, 32>::loose*>(from);
+        return (typename Vec<A, 64>::t)(__builtin_convertvector(bits, Vec<uint32_t, 64>::t) << 16);
+    }
+}
+template <class A, class T> MT_INLINE void put_channels(T* to, typename Vec<A, 64>::t v) {
+    if constexpr (std::is_same<A, T>::value) {
+        *reinterpret_cast<typename Vec<A, 64>::loose*>(to) = v;
+    } else {
+        using U = Vec<uint32_t, 64>::t;
+        const U u = (U)v, r = (u + 0x7fffu + ((u >> 16) & 1u)) >> 16;
+        const U bits = (u & 0x7fffffffu) > 0x7f800000u ? U{} + 0x7fc0u : r;
+        *reinterpret_cast<typename Vec<uint16_t, 32>::loose*>(to) = __builtin_convertvector(bits, Vec<uint16_t, 32>::t);
+    }
+}
+
 // N vectors of channels of one place.
-template <class A, int N>
-MT_INLINE void sum_place(const Call& c, const Triple& from, const A* image, const A* weight, const A* bias, int64_t i,
-                         int64_t j, int64_t k, A* to) {
+template <class A, int N, class T>
+MT_INLINE void sum_place(const Call& c, const Triple& from, const T* image, const A* weight, const A* bias, int64_t i,
+                         int64_t j, int64_t k, T* to) {
     using V = typename Vec<A, 64>::t;
     using L = typename Vec<A, 64>::loose;
     constexpr int LANES = Vec<A, 64>::LANES;
@@ -92,23 +112,23 @@ MT_INLINE void sum_place(const Call& c, const Triple& from, const A* image, cons
     for (int v = 0; v < N; ++v) sum[v] = bias ? V(*reinterpret_cast<const L*>(bias + v * LANES)) : V{};
     for (size_t a = c.z.begin[(size_t)i]; a < c.z.begin[(size_t)i + 1]; ++a)
         for (size_t b = c.y.begin[(size_t)j]; b < c.y.begin[(size_t)j + 1]; ++b) {
-            const A* row = image + (c.z.from[a] * from.h + c.y.from[b]) * from.w * c.channels;
+            const T* row = image + (c.z.from[a] * from.h + c.y.from[b]) * from.w * c.channels;
             const A* w = weight + (c.z.tap[a] * c.v.kernel.h + c.y.tap[b]) * c.v.kernel.w * c.channels;
             for (size_t e = c.x.begin[(size_t)k]; e < c.x.begin[(size_t)k + 1]; ++e) {
-                const A *at = row + c.x.from[e] * c.channels, *by = w + c.x.tap[e] * c.channels;
+                const T* at = row + c.x.from[e] * c.channels;
+                const A* by = w + c.x.tap[e] * c.channels;
 #pragma GCC unroll 4
                 for (int v = 0; v < N; ++v)
-                    sum[v] +=
-                        V(*reinterpret_cast<const L*>(at + v * LANES)) * V(*reinterpret_cast<const L*>(by + v * LANES));
+                    sum[v] += channels_at<A>(at + v * LANES) * V(*reinterpret_cast<const L*>(by + v * LANES));
             }
         }
 #pragma GCC unroll 4
-    for (int v = 0; v < N; ++v) *reinterpret_cast<L*>(to + v * LANES) = sum[v];
+    for (int v = 0; v < N; ++v) put_channels<A>(to + v * LANES, sum[v]);
 }
 // N vectors of channels of P places side by side, which the same taps reach; what they read is `step` places apart.
-template <class A, int P, int N>
-MT_INLINE void sum_places(const Call& c, const Triple& from, const A* image, const A* weight, const A* bias, int64_t i,
-                          int64_t j, int64_t k, int64_t step, A* to) {
+template <class A, int P, int N, class T>
+MT_INLINE void sum_places(const Call& c, const Triple& from, const T* image, const A* weight, const A* bias, int64_t i,
+                          int64_t j, int64_t k, int64_t step, T* to) {
     using V = typename Vec<A, 64>::t;
     using L = typename Vec<A, 64>::loose;
     constexpr int LANES = Vec<A, 64>::LANES;
@@ -120,30 +140,30 @@ MT_INLINE void sum_places(const Call& c, const Triple& from, const A* image, con
     const int64_t apart = step * c.channels;
     for (size_t a = c.z.begin[(size_t)i]; a < c.z.begin[(size_t)i + 1]; ++a)
         for (size_t b = c.y.begin[(size_t)j]; b < c.y.begin[(size_t)j + 1]; ++b) {
-            const A* row = image + (c.z.from[a] * from.h + c.y.from[b]) * from.w * c.channels;
+            const T* row = image + (c.z.from[a] * from.h + c.y.from[b]) * from.w * c.channels;
             const A* w = weight + (c.z.tap[a] * c.v.kernel.h + c.y.tap[b]) * c.v.kernel.w * c.channels;
             for (size_t e = c.x.begin[(size_t)k]; e < c.x.begin[(size_t)k + 1]; ++e) {
-                const A *at = row + c.x.from[e] * c.channels, *by = w + c.x.tap[e] * c.channels;
+                const T* at = row + c.x.from[e] * c.channels;
+                const A* by = w + c.x.tap[e] * c.channels;
 #pragma GCC unroll 2
                 for (int v = 0; v < N; ++v) {
                     const V tap = *reinterpret_cast<const L*>(by + v * LANES);
 #pragma GCC unroll 4
-                    for (int q = 0; q < P; ++q)
-                        sum[q][v] += tap * V(*reinterpret_cast<const L*>(at + q * apart + v * LANES));
+                    for (int q = 0; q < P; ++q) sum[q][v] += tap * channels_at<A>(at + q * apart + v * LANES);
                 }
             }
         }
 #pragma GCC unroll 4
     for (int q = 0; q < P; ++q)
 #pragma GCC unroll 2
-        for (int v = 0; v < N; ++v) *reinterpret_cast<L*>(to + q * c.channels + v * LANES) = sum[q][v];
+        for (int v = 0; v < N; ++v) put_channels<A>(to + q * c.channels + v * LANES, sum[q][v]);
 }
 constexpr int64_t SEVERAL = 4;  // places that are summed together
 
 // N vectors of channels of a row of places.
-template <class A, int N>
-MT_INLINE void sum_line(const Call& c, const Triple& from, const A* image, const A* weight, const A* bias, int64_t i,
-                        int64_t j, int64_t wide, A* row) {
+template <class A, int N, class T>
+MT_INLINE void sum_line(const Call& c, const Triple& from, const T* image, const A* weight, const A* bias, int64_t i,
+                        int64_t j, int64_t wide, T* row) {
     for (int64_t k = 0; k < wide;) {
         const int64_t step = c.x.steps[(size_t)k];
         if (step > 0) {
@@ -157,41 +177,44 @@ MT_INLINE void sum_line(const Call& c, const Triple& from, const A* image, const
 }
 
 // One channel of one place.
-template <class A>
-MT_INLINE void sum_one(const Call& c, const Triple& from, const A* image, const A* weight, const A* bias, int64_t i,
-                       int64_t j, int64_t k, A* to) {
+template <class A, class T>
+MT_INLINE void sum_one(const Call& c, const Triple& from, const T* image, const A* weight, const A* bias, int64_t i,
+                       int64_t j, int64_t k, T* to) {
     A sum = bias ? *bias : A(0);
     for (size_t a = c.z.begin[(size_t)i]; a < c.z.begin[(size_t)i + 1]; ++a)
         for (size_t b = c.y.begin[(size_t)j]; b < c.y.begin[(size_t)j + 1]; ++b)
             for (size_t e = c.x.begin[(size_t)k]; e < c.x.begin[(size_t)k + 1]; ++e) {
                 const int64_t at = (c.z.from[a] * from.h + c.y.from[b]) * from.w + c.x.from[e];
                 const int64_t tap = (c.z.tap[a] * c.v.kernel.h + c.y.tap[b]) * c.v.kernel.w + c.x.tap[e];
-                sum += image[at * c.channels] * weight[tap * c.channels];
+                sum += convert<A>(image[at * c.channels]) * weight[tap * c.channels];
             }
-    *to = sum;
+    *to = convert<T>(sum);
 }
 
 // Weights by kernel place: [kernel place][channel].
-template <class A> void turn(const A* weight, int64_t channels, int64_t taps, A* turned) {
+template <class A, class T> void turn(const T* weight, int64_t channels, int64_t taps, A* turned) {
     for (int64_t c = 0; c < channels; ++c)
-        for (int64_t k = 0; k < taps; ++k) turned[k * channels + c] = weight[c * taps + k];
+        for (int64_t k = 0; k < taps; ++k) turned[k * channels + c] = convert<A>(weight[c * taps + k]);
 }
 
 // to = sums over the taps that reach each place, for planes of the sizes `from` and `size`.
-template <class A> void sum_all(const Call& c, const Triple& from, const Triple& size, const A* x, const A* weight,
-                                const A* bias, A* to) {
+template <class A, class T> void sum_all(const Call& c, const Triple& from, const Triple& size, const T* x,
+                                         const T* weight, const T* given, T* to) {
     constexpr int64_t LANES = Vec<A, 64>::LANES;
     const int64_t n = c.channels, rows = checked_numel({c.images, size.d, size.h});
-    const Scratch turned(checked_mul(c.v.kernel.size(), n), sizeof(A));
+    const Scratch turned(checked_mul(checked_add(c.v.kernel.size(), 1), n), sizeof(A));
     turn(weight, n, c.v.kernel.size(), turned.as<A>());
     const A* w = turned.as<A>();
+    A* const wide = turned.as<A>() + c.v.kernel.size() * n;
+    for (int64_t l = 0; l < n && given; ++l) wide[l] = convert<A>(given[l]);
+    const A* bias = given ? wide : nullptr;
     const int64_t work = saturated_mul(saturated_mul(n, size.w), c.v.kernel.size());
     parallel_for(rows, std::max<int64_t>(1, GRAIN / std::max<int64_t>(1, work / 4)), [&](int64_t begin, int64_t end) {
         at_level(MT_BODY {
             for (int64_t t = begin; t < end; ++t) {
                 const int64_t j = t % size.h, i = t / size.h % size.d, image = t / size.h / size.d;
-                const A* planes = x + image * from.size() * n;
-                A* row = to + t * size.w * n;
+                const T* planes = x + image * from.size() * n;
+                T* row = to + t * size.w * n;
                 int64_t l = 0;
                 const auto at = [&](int64_t step) { return bias ? bias + step : nullptr; };
                 for (; l + 2 * LANES <= n; l += 2 * LANES)
@@ -200,31 +223,31 @@ template <class A> void sum_all(const Call& c, const Triple& from, const Triple&
                     sum_line<A, 1>(c, from, planes + l, w + l, at(l), i, j, size.w, row + l);
                 for (; l < n; ++l)
                     for (int64_t k = 0; k < size.w; ++k)
-                        sum_one(c, from, planes + l, w + l, at(l), i, j, k, row + k * n + l);
+                        sum_one<A>(c, from, planes + l, w + l, at(l), i, j, k, row + k * n + l);
             }
         });
     });
 }
 
 // The sums of one row of results for every tap: part[tap][channel] += gradient * x.
-template <class A> MT_INLINE void weigh_row(const Call& c, const A* grad, const A* image, int64_t i, int64_t j,
-                                            A* part) {
+template <class A, class T> MT_INLINE void weigh_row(const Call& c, const T* grad, const T* image, int64_t i, int64_t j,
+                                                     A* part) {
     const int64_t n = c.channels;
     for (size_t a = c.z.begin[(size_t)i]; a < c.z.begin[(size_t)i + 1]; ++a)
         for (size_t b = c.y.begin[(size_t)j]; b < c.y.begin[(size_t)j + 1]; ++b) {
-            const A* row = image + (c.z.from[a] * c.v.in.h + c.y.from[b]) * c.v.in.w * n;
+            const T* row = image + (c.z.from[a] * c.v.in.h + c.y.from[b]) * c.v.in.w * n;
             A* sums = part + (c.z.tap[a] * c.v.kernel.h + c.y.tap[b]) * c.v.kernel.w * n;
             for (int64_t k = 0; k < c.v.out.w; ++k)
                 for (size_t e = c.x.begin[(size_t)k]; e < c.x.begin[(size_t)k + 1]; ++e) {
-                    const A *at = row + c.x.from[e] * n, *g = grad + k * n;
+                    const T *at = row + c.x.from[e] * n, *g = grad + k * n;
                     A* to = sums + c.x.tap[e] * n;
 #pragma GCC ivdep
-                    for (int64_t l = 0; l < n; ++l) to[l] += g[l] * at[l];
+                    for (int64_t l = 0; l < n; ++l) to[l] += convert<A>(g[l]) * convert<A>(at[l]);
                 }
         }
 }
 
-template <class A> void weight_all(const Call& c, const A* grad, const A* x, A* out) {
+template <class A, class T> void weight_all(const Call& c, const T* grad, const T* x, T* out) {
     const int64_t n = c.channels, taps = c.v.kernel.size(), rows = checked_numel({c.images, c.v.out.d, c.v.out.h});
     // Blocks of rows whose sums are joined in order.
     const int64_t each = std::max<int64_t>(8, ceil_div(rows, 64)), blocks = ceil_div(rows, each);
@@ -246,7 +269,7 @@ template <class A> void weight_all(const Call& c, const A* grad, const A* x, A* 
         for (int64_t k = 0; k < taps; ++k) {
             double sum = 0;
             for (int64_t t = 0; t < blocks; ++t) sum += (double)room.as<A>()[(t * taps + k) * n + l];
-            out[l * taps + k] = (A)sum;
+            out[l * taps + k] = convert<T>((A)sum);
         }
 }
 
@@ -266,17 +289,19 @@ template <Kind KIND> PyObject* depthwise(const char* name, PyObject* const* args
         const Dense o = parse_dense(args + 9, KIND == Kind::FORWARD ? out : KIND == Kind::INPUT ? in : weight);
         if (a.code != b.code || a.code != o.code || a.code != bias.code)
             fail(PyExc_ValueError, "%s: operands of two dtypes", name);
-        auto run = [&](auto t) {
-            using A = decltype(t);
+        auto run = [&](auto a_, auto t) {
+            using A = decltype(a_);
+            using T = decltype(t);
             GilRelease unlocked(saturated_mul(out, c.v.kernel.size()));
             if (KIND == Kind::FORWARD)
-                sum_all(c, c.v.in, c.v.out, a.as<const A>(), b.as<const A>(), bias.as<const A>(), o.as<A>());
+                sum_all<A, T>(c, c.v.in, c.v.out, a.as<const T>(), b.as<const T>(), bias.as<const T>(), o.as<T>());
             else if (KIND == Kind::INPUT)
-                sum_all(c, c.v.out, c.v.in, a.as<const A>(), b.as<const A>(), (const A*)nullptr, o.as<A>());
-            else weight_all(c, a.as<const A>(), b.as<const A>(), o.as<A>());
+                sum_all<A, T>(c, c.v.out, c.v.in, a.as<const T>(), b.as<const T>(), nullptr, o.as<T>());
+            else weight_all<A, T>(c, a.as<const T>(), b.as<const T>(), o.as<T>());
         };
-        if (a.code == F32) run(float());
-        else if (a.code == F64) run(double());
+        if (a.code == F32) run(float(), float());
+        else if (a.code == F64) run(double(), double());
+        else if (a.code == BF16) run(float(), BFloat16());
         else fail_dtype(name, a.code);
         Py_RETURN_NONE;
     });

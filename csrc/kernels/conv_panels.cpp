@@ -1,6 +1,7 @@
 // Convolution as products of packed panels (gemm.h), packed straight from the copy of the planes; where a group has few
 // rows the copy is read where it is. See conv.h.
 // Invariant: each sum runs over k, or for weights over places, in blocks that depend on the shapes alone.
+#include "caches.h"
 #include "conv.h"
 
 namespace mt {
@@ -161,7 +162,9 @@ struct Cut {
 template <class A> Cut cut_of(const Form<A>& f, int nr) {
     // Places of a block: its panels stay in the second cache. Where planes are small it runs across images.
     const int64_t plane = f.grid.z * f.grid.y * f.grid.x, places = f.grid.size();
-    const int64_t most = std::max<int64_t>(1, 256 / nr) * nr, least = 4 * nr;
+    const int64_t fit = caches.second / 4 / (KC * (int64_t)sizeof(A));
+    const int64_t most = std::max<int64_t>(1, std::min<int64_t>(1024, fit) / nr) * nr,
+                  least = std::min<int64_t>(most, 4 * nr);
     const bool across = plane < 2 * most && f.grid.n > 1;
     const int64_t stretch = across ? places : plane;
     int64_t width = std::min(most, ceil_div(stretch, nr) * nr);

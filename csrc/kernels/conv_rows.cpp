@@ -1,6 +1,7 @@
 // Convolution where a group has one or few rows (depthwise): each row is summed by itself, over a copy of the group's
 // planes that one thread makes and uses while it is in the cache. See conv.h.
 // Invariant: a place is summed over k in one order, whichever vectors and bands of rows it falls into.
+#include "caches.h"
 #include "conv.h"
 #include "lanes.h"
 
@@ -143,9 +144,9 @@ template <class A> void order_weights(const Form<A>& f, const Weights<A>& weight
     }
 }
 
-// Rows of places that one thread copies and sums at a time: as many as stay in the second cache.
+// Rows of places that one thread copies and sums at a time: as many as fill a part of the second cache.
 int64_t band_of(const Grid& g, int64_t row_bytes) {
-    const int64_t rows = std::max<int64_t>(16, (256 << 10) / std::max<int64_t>(1, row_bytes));
+    const int64_t rows = std::max<int64_t>(16, caches.second / 4 / std::max<int64_t>(1, row_bytes));
     return std::min(g.y, rows);
 }
 

@@ -59,10 +59,39 @@ MT_AVX2 void floats_to_halves(char* dst, const char* src, int64_t n) {
     std::memcpy(d + i, to, size_t(n - i) * sizeof to[0]);
 }
 #endif
-template <class D, class S> void cast_half(char* dst, const char* src, int64_t n) {
 #if MT_HAS_LEVELS
-    if (cpu_level >= AVX2)
-        return std::is_same<S, Half>::value ? halves_to_floats(dst, src, n) : floats_to_halves(dst, src, n);
+// The same by 64 elements, as far as there are so many; how many those are.
+MT_AVX512 int64_t many_halves_to_floats(char* dst, const char* src, int64_t n) {
+    const int64_t all = n / 64 * 64;
+    for (int64_t i = 0; i < all; i += 64)
+#pragma GCC unroll 4
+        for (int64_t k = i; k < i + 64; k += 16)
+            _mm512_storeu_ps(
+                dst + k * 4,
+                _mm512_maskz_cvtph_ps(0xffff, _mm256_loadu_si256(reinterpret_cast<const __m256i*>(src + k * 2))));
+    return all;
+}
+MT_AVX512 int64_t many_floats_to_halves(char* dst, const char* src, int64_t n) {
+    const int64_t all = n / 64 * 64;
+    for (int64_t i = 0; i < all; i += 64)
+#pragma GCC unroll 4
+        for (int64_t k = i; k < i + 64; k += 16)
+            _mm256_storeu_si256(reinterpret_cast<__m256i*>(dst + k * 2),
+                                _mm512_maskz_cvtps_ph(0xffff, _mm512_loadu_ps(src + k * 4), _MM_FROUND_TO_NEAREST_INT));
+    return all;
+}
+#endif
+template <class D, class S> void cast_half(char* dst, const char* src, int64_t n) {
+    constexpr bool WIDEN = std::is_same<S, Half>::value;
+#if MT_HAS_LEVELS
+    if (cpu_level >= AVX512) {
+        const int64_t done = WIDEN ? many_halves_to_floats(dst, src, n) : many_floats_to_halves(dst, src, n);
+        dst += done * (int64_t)sizeof(D);
+        src += done * (int64_t)sizeof(S);
+        n -= done;
+        if (n == 0) return;
+    }
+    if (cpu_level >= AVX2) return WIDEN ? halves_to_floats(dst, src, n) : floats_to_halves(dst, src, n);
 #endif
     cast_cloned<D, S>(dst, src, n);
 }
@@ -73,7 +102,7 @@ constexpr bool is_half_cast = (std::is_same<D, Half>::value && std::is_same<S, f
 // Dtypes that are stored more than computed with. One version of their loops is enough.
 template <class T>
 constexpr bool is_rare = IsComplex<T>::value || std::is_same<T, uint16_t>::value || std::is_same<T, uint32_t>::value ||
-                         std::is_same<T, uint64_t>::value || std::is_same<T, int8_t>::value;
+                         std::is_same<T, uint64_t>::value;
 template <class T> constexpr bool is_half_complex = std::is_same<T, Complex<Half>>::value;
 
 // The cast of a complex number that is not one of its part goes through the part, that of a small float through

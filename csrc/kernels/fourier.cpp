@@ -1,4 +1,5 @@
-// Fourier transforms whose length is a power of two: Stockham's passes of radix 4, and one of radix 2 where the power is odd.
+// Fourier transforms whose length has no prime factor above 7: Stockham's passes of radix 4, then those of radix 3, 5 and 7,
+// and one of radix 2 where the power of two is odd.
 //
 // Invariant: a transform reads its whole input before it writes; each is computed by one thread in the same order,
 // whatever the number of threads. Real and imaginary parts lie apart while passes run: every loop is one of plain vectors.
@@ -48,20 +49,28 @@ template <class A> constexpr int64_t LANES = 64 / (int64_t)sizeof(A);
 template <class A> struct Plan {
     static constexpr int64_t LONG = sizeof(A) == 4 ? 512 : 16384;
     int64_t n, columns = 0, rows = 0;  // of a long transform
-    std::vector<A> re, im;             // pass after pass: 3 * m factors, where m is a quarter of what is left
-    std::vector<A> real_re, real_im;   // exp(-2 pi i k / 2n), k <= n
+    std::vector<int64_t> radices;      // of the passes, but for the last one of radix 2
+    std::vector<A> re, im;  // pass after pass: radix - 1 times m factors, where m is that part of what is left
+    std::vector<A> real_re, real_im;  // exp(-2 pi i k / 2n), k <= n
     std::vector<A> twist_re, twist_im;
     explicit Plan(int64_t length) : n(length) {
-        for (int64_t left = n; left >= 4; left /= 4)
-            for (int64_t j = 1; j < 4; ++j)
-                for (int64_t p = 0; p < left / 4; ++p) push(re, im, root(j * p, left));
+        int64_t left = n;
+        for (const int64_t radix : {4, 3, 5, 7})
+            for (; left % radix == 0; left /= radix) {
+                radices.push_back(radix);
+                for (int64_t j = 1; j < radix; ++j)
+                    for (int64_t p = 0; p < left / radix; ++p) push(re, im, root(j * p, left));
+            }
         for (int64_t k = 0; k <= n; ++k) push(real_re, real_im, root(k, 2 * n));
-        if (n < LONG) return;
+        if (n < LONG || !is_power()) return;
         for (rows = 1; rows * rows < n;) rows *= 2;
         columns = n / rows;
         for (int64_t k = 0; k < rows; ++k)
             for (int64_t c = 0; c < columns; ++c) push(twist_re, twist_im, root(k * c, n));
     }
+    // Longer rows go one by one; but where the first passes leave short runs to odd ones, lanes are better filled.
+    int64_t most_together() const { return is_power() || n % 256 == 0 ? 256 : 4096; }
+    bool is_power() const { return (n & (n - 1)) == 0; }
     static void push(std::vector<A>& re, std::vector<A>& im, Complex<double> w) {
         re.push_back((A)w.re);
         im.push_back((A)w.im);
@@ -148,6 +157,69 @@ MT_INLINE void radix4(const A* MT_RESTRICT xr, const A* MT_RESTRICT xi, A* MT_RE
         for (int64_t p = 0; p < m; ++p) rows(p, s);
 }
 
+// A pass of an odd radix over numbers that lie `unit` apart, in runs of `run`: y[q + s * (R * p + j)] of x[q + s * (p + m * k)].
+template <class A> struct OddPass {
+    const A *xr, *xi;
+    A *yr, *yi;
+    int64_t m, s, unit, run;
+    const A *wr, *wi;
+    A sign;  // 1, or -1 on the way back
+};
+template <int R, class A> MT_INLINE void odd_runs(const OddPass<A>& t, int64_t run) {
+    constexpr int H = (R - 1) / 2;
+    A cosine[R], sine[R];
+    for (int k = 0; k < R; ++k) {
+        const Complex<double> w = root(k, R);
+        cosine[k] = (A)w.re;
+        sine[k] = -t.sign * (A)w.im;
+    }
+    const int64_t part = t.unit * t.s * t.m, apart = t.unit * t.s, step = t.unit * (t.unit == 1 ? run : 1);
+    for (int64_t p = 0; p < t.m; ++p)
+        for (int64_t at = 0; at < apart; at += step) {
+            const A *MT_RESTRICT xr = t.xr + apart * p + at, *MT_RESTRICT xi = t.xi + apart * p + at;
+            A *MT_RESTRICT yr = t.yr + apart * R * p + at, *MT_RESTRICT yi = t.yi + apart * R * p + at;
+            A wr[R] = {}, wi[R] = {};
+            for (int j = 1; j < R; ++j) wr[j] = t.wr[(j - 1) * t.m + p], wi[j] = t.sign * t.wi[(j - 1) * t.m + p];
+#pragma GCC ivdep
+            for (int64_t l = 0; l < run; ++l) {
+                A ar[H], ai[H], br[H], bi[H], sr = xr[l], si = xi[l];
+#pragma GCC unroll 4
+                for (int k = 0; k < H; ++k) {
+                    const int64_t near = (k + 1) * part + l, far = (R - 1 - k) * part + l;
+                    ar[k] = xr[near] + xr[far], ai[k] = xi[near] + xi[far];
+                    br[k] = xr[near] - xr[far], bi[k] = xi[near] - xi[far];
+                    sr += ar[k], si += ai[k];
+                }
+#pragma GCC unroll 4
+                for (int j = 1; j <= H; ++j) {
+                    A er = xr[l], ei = xi[l], fr = 0, fi = 0;
+#pragma GCC unroll 4
+                    for (int k = 0; k < H; ++k) {
+                        const A c = cosine[j * (k + 1) % R], d = sine[j * (k + 1) % R];
+                        er += ar[k] * c, ei += ai[k] * c;
+                        fr += br[k] * d, fi += bi[k] * d;
+                    }
+                    const A ur = er + fi, ui = ei - fr, vr = er - fi, vi = ei + fr;
+                    const int64_t near = j * apart + l, far = (R - j) * apart + l;
+                    yr[near] = ur * wr[j] - ui * wi[j], yi[near] = ur * wi[j] + ui * wr[j];
+                    yr[far] = vr * wr[R - j] - vi * wi[R - j], yi[far] = vr * wi[R - j] + vi * wr[R - j];
+                }
+                yr[l] = sr, yi[l] = si;
+            }
+        }
+}
+template <int R, class A> MT_NOINLINE void odd_radix(const OddPass<A>& pass) {
+    at_level(MT_BODY {
+        if (pass.run == LANES<A>) odd_runs<R>(pass, LANES<A>);
+        else odd_runs<R>(pass, pass.run);
+    });
+}
+template <class A> MT_NOINLINE void odd_pass(int64_t radix, const OddPass<A>& pass) {
+    if (radix == 3) odd_radix<3>(pass);
+    else if (radix == 5) odd_radix<5>(pass);
+    else odd_radix<7>(pass);
+}
+
 template <bool FORWARD, class A>
 MT_INLINE void wide4(const A* MT_RESTRICT x, A* MT_RESTRICT y, int64_t m, int64_t s, const A* wr, const A* wi) {
     constexpr int64_t L = LANES<A>, K = 2 * L;
@@ -183,11 +255,17 @@ template <bool FORWARD, class A> MT_INLINE A* wide_transform(const Plan<A>& plan
     constexpr int64_t K = 2 * LANES<A>;
     const A *wr = plan.re.data(), *wi = plan.im.data();
     int64_t left = plan.n, s = 1;
-    for (; left >= 4; left /= 4, s *= 4) {
-        const int64_t m = left / 4;
-        wide4<FORWARD>(x, y, m, s, wr, wi);
-        wr += 3 * m;
-        wi += 3 * m;
+    for (const int64_t radix : plan.radices) {
+        const int64_t m = left /= radix;
+        if (radix == 4) {
+            wide4<FORWARD>(x, y, m, s, wr, wi);
+        } else {
+            constexpr int64_t L = LANES<A>;
+            odd_pass<A>(radix, {x, x + L, y, y + L, m, s, K, L, wr, wi, FORWARD ? (A)1 : (A)-1});
+        }
+        s *= radix;
+        wr += (radix - 1) * m;
+        wi += (radix - 1) * m;
         std::swap(x, y);
     }
     if (left != 2) return x;
@@ -256,16 +334,17 @@ template <class A> MT_INLINE void long_transform(const Plan<A>& plan, Room<A>& r
     }
 }
 
-// The transform of what lies in xr and xi, which is where it is afterwards.
-template <class A> MT_INLINE void transform(const Plan<A>& plan, Room<A>& room) {
+template <class A> MT_INLINE void transform_row(const Plan<A>& plan, Room<A>& room) {
     if (plan.rows != 0) return long_transform(plan, room);
     const A *wr = plan.re.data(), *wi = plan.im.data();
     int64_t left = plan.n, s = 1;
-    for (; left >= 4; left /= 4, s *= 4) {
-        const int64_t m = left / 4;
-        radix4(room.xr, room.xi, room.yr, room.yi, m, s, wr, wi);
-        wr += 3 * m;
-        wi += 3 * m;
+    for (const int64_t radix : plan.radices) {
+        const int64_t m = left /= radix;
+        if (radix == 4) radix4(room.xr, room.xi, room.yr, room.yi, m, s, wr, wi);
+        else odd_pass<A>(radix, {room.xr, room.xi, room.yr, room.yi, m, s, 1, s, wr, wi, (A)1});
+        s *= radix;
+        wr += (radix - 1) * m;
+        wi += (radix - 1) * m;
         std::swap(room.xr, room.yr);
         std::swap(room.xi, room.yi);
     }
@@ -280,6 +359,11 @@ template <class A> MT_INLINE void transform(const Plan<A>& plan, Room<A>& room) 
     }
     std::swap(room.xr, room.yr);
     std::swap(room.xi, room.yi);
+}
+
+// The transform of what lies in xr and xi, which is where it is afterwards. Compiled once for all that call it.
+template <class A> MT_NOINLINE void transform(const Plan<A>& plan, Room<A>& room) {
+    at_level(MT_BODY { transform_row(plan, room); });
 }
 
 template <class A>
@@ -473,7 +557,7 @@ template <class A> void run(const Call& c, Mode mode) {
     const auto plan = plan_of<A>(mode == COMPLEX ? c.n : c.n / 2);
     const bool inner = c.inner > 1;
     // Rows go together where there are enough of them and the caches hold them; memory is not read beyond its end.
-    const bool together = inner || (c.outer >= L && plan->n <= 256);
+    const bool together = inner || (c.outer >= L && plan->n <= plan->most_together());
     const int64_t each = together ? L : 1, blocks = inner ? ceil_div(c.inner, L) : 1;
     const int64_t width = mode == TO_WHOLE ? 2 * c.n : mode == TO_HALF ? c.n + 2 : mode == COMPLEX ? 2 * c.n : c.n;
     const int64_t jobs = inner ? checked_mul(c.outer, blocks) : ceil_div(c.outer, each);
@@ -505,9 +589,15 @@ template <class A> void run(const Call& c, Mode mode) {
     });
 }
 
+bool is_smooth(int64_t n) {
+    for (const int64_t prime : {2, 3, 5, 7})
+        while (n > 1 && n % prime == 0) n /= prime;
+    return n == 1;
+}
+
 // fourier(mode, code, in, offset, out, offset, outer, n, inner, forward, scale): dense operands [outer][n][inner]; the code is
 // that of the parts. Of TO_HALF the input is real and of FROM_HALF the output, and the other has n / 2 + 1 of the n; of
-// TO_WHOLE the input is real. Modes other than COMPLEX: inner is 1 and n at least 2.
+// TO_WHOLE the input is real. Modes other than COMPLEX: inner is 1 and n even.
 PyObject* fourier(PyObject*, PyObject* const* args, Py_ssize_t nargs) {
     return guard([&]() -> PyObject* {
         expect_args("fourier", nargs, 11);
@@ -516,9 +606,9 @@ PyObject* fourier(PyObject*, PyObject* const* args, Py_ssize_t nargs) {
         if (kind < COMPLEX || kind > TO_WHOLE || (code != F32 && code != F64))
             fail(PyExc_ValueError, "fourier() has no such mode or dtype");
         const Mode mode = (Mode)kind;
-        if (outer < 0 || inner < 0 || n < 1 || (n & (n - 1)) != 0 || n > (int64_t)1 << 40 ||
-            (mode != COMPLEX && (inner != 1 || n < 2)))
-            fail(PyExc_ValueError, "fourier() expects a length that is a power of two");
+        if (outer < 0 || inner < 0 || !is_smooth(n) || n > (int64_t)1 << 40 ||
+            (mode != COMPLEX && (inner != 1 || n % 2 != 0)))
+            fail(PyExc_ValueError, "fourier() has no transform of this length");
         const int64_t many = checked_mul(outer, inner), half = checked_mul(checked_mul(many, n / 2 + 1), 2);
         const int64_t reals = checked_mul(many, n), whole = checked_mul(reals, 2);
         const int64_t sizes[2] = {mode == COMPLEX     ? whole
@@ -549,5 +639,5 @@ PyObject* fourier(PyObject*, PyObject* const* args, Py_ssize_t nargs) {
 }  // namespace
 
 PyMethodDef fourier_methods[] = {
-    MT_METHOD("fourier", fourier, "Transforms of dense rows whose length is a power of two."),
+    MT_METHOD("fourier", fourier, "Transforms of dense rows whose length has no prime factor above 7."),
     {nullptr, nullptr, 0, nullptr}};

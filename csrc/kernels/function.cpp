@@ -532,7 +532,7 @@ PyObject* call_overridable(PyObject* callable, PyObject* const* args, size_t nar
 
 PyObject* call_of_tensor(PyObject* callable, PyObject* const* args, size_t nargsf, PyObject* kwnames) {
     Overridable* self = reinterpret_cast<Overridable*>(callable);
-    const bool quiet = PyVectorcall_NARGS(nargsf) > 0 && is_plain(args[0]);
+    const bool quiet = PyVectorcall_NARGS(nargsf) > 0 && is_plain(args[0]) && !(mt::dispatch_word() & watched);
     return PyObject_Vectorcall(quiet ? self->fn : self->asking, args, nargsf, kwnames);
 }
 
@@ -550,8 +550,9 @@ PyObject* refuse_arguments(PyObject* callable, Py_ssize_t nargs, PyObject* kwnam
 PyObject* call_question(PyObject* callable, PyObject* const* args, size_t nargsf, PyObject* kwnames) {
     Overridable* self = reinterpret_cast<Overridable*>(callable);
     const Py_ssize_t nargs = PyVectorcall_NARGS(nargsf);
-    if (MT_LIKELY(nargs == 1 && !kwnames && is_plain(args[0]))) return PyObject_Vectorcall(self->fn, args, 1, nullptr);
-    if (nargs > 0 && is_plain(args[0])) return refuse_arguments(callable, nargs, kwnames);
+    const bool quiet = nargs > 0 && is_plain(args[0]) && !(mt::dispatch_word() & watched);
+    if (MT_LIKELY(quiet && nargs == 1 && !kwnames)) return PyObject_Vectorcall(self->fn, args, 1, nullptr);
+    if (quiet) return refuse_arguments(callable, nargs, kwnames);
     return PyObject_Vectorcall(self->asking, args, nargsf, kwnames);
 }
 

@@ -1,5 +1,7 @@
 // The packed product: see gemm.h.
 #include "gemm.h"
+#include "caches.h"
+#include "halves.h"
 #include "lanes.h"
 #include "transpose.h"
 #include "vectors.h"
@@ -173,18 +175,73 @@ MT_INLINE void finish_tile(const A* sums, int nr, const Sink<A>& to, A* out, con
     }
 }
 
+#if MT_HAS_LEVELS
+template <class S>
+MT_AVX512 void narrow_rows(const float* sums, int nr, S* out, int64_t step, int64_t rows, int64_t columns) {
+    for (int64_t r = 0; r < rows; ++r) put_halves16(out + r * step, sums + r * nr, columns, 1.0f);
+}
+#if __GNUC__ >= 10
+MT_PAIRS void narrow_sums(const float* sums, int nr, BFloat16* out, int64_t step, int64_t rows, int64_t columns) {
+    for (int64_t r = 0; r < rows; ++r) put_sums16(out + r * step, sums + r * nr, columns);
+}
+#endif
+bool narrows_rows(const float* sums, int nr, const Sink<float>& to, char* out, int64_t rows, int64_t columns) {
+    if (cpu_level != AVX512 || to.ncs != 1) return false;
+#if __GNUC__ >= 10
+    if (to.code == BF16 && cpu_has_bf16 && to.alpha == 1) {
+        narrow_sums(sums, nr, reinterpret_cast<BFloat16*>(out), to.nrs, rows, columns);
+        return true;
+    }
+#endif
+    if (to.code == BF16) narrow_rows(sums, nr, reinterpret_cast<BFloat16*>(out), to.nrs, rows, columns);
+    else narrow_rows(sums, nr, reinterpret_cast<Half*>(out), to.nrs, rows, columns);
+    return true;
+}
+#else
+bool narrows_rows(const float*, int, const Sink<float>&, char*, int64_t, int64_t) { return false; }
+#endif
+
+// The same to two-byte floats; before: sums of the blocks before this one, or null.
+MT_INLINE void finish_narrow(float* sums, int nr, const Sink<float>& to, char* out, const float* before, int64_t rows,
+                             int64_t columns) {
+    for (int64_t r = 0; r < rows; ++r, out += to.nrs * 2, sums += nr) {
+        if (before)
+#pragma GCC ivdep
+            for (int64_t q = 0; q < columns; ++q) sums[q] += before[r * to.rs + q * to.cs];
+        if (to.code == BF16 && to.ncs == 1) {
+            BFloat16* line = reinterpret_cast<BFloat16*>(out);
+#pragma GCC ivdep
+            for (int64_t q = 0; q < columns; ++q) line[q] = convert<BFloat16>(sums[q]);
+        } else if (to.ncs == 1) {
+            cast_block(out, to.code, reinterpret_cast<const char*>(sums), F32, columns);
+        } else {
+            for (int64_t q = 0; q < columns; ++q)
+                cast_block(out + q * to.ncs * 2, to.code, reinterpret_cast<const char*>(sums + q), F32, 1);
+        }
+    }
+}
+
 }  // namespace
 
 template <class A>
 void sink_tile(const Engine<A>& e, const A* a, const A* b, int64_t k, const Sink<A>& to, int64_t i, int64_t j,
-               int64_t rows, int64_t columns, bool first, const int64_t* offset) {
-    A* out = to.out + i * to.rs + j * to.cs;
+               int64_t rows, int64_t columns, bool first, const int64_t* offset, bool last) {
+    A* out = to.out ? to.out + i * to.rs + j * to.cs : nullptr;
     const bool reads = first && to.beta != 0;
     auto tile = [&](A* c, int64_t crs, bool add) {
         if (offset) e.tile_at(a, b, offset, k, c, crs, to.alpha, add);
         else if (2 * columns <= e.nr) e.narrow(a, b, k, c, crs, to.alpha, add);
         else e.tile(a, b, k, c, crs, to.alpha, add);
     };
+    if constexpr (std::is_same<A, float>::value)
+        if (last && to.narrow) {
+            alignas(64) float sums[MAX_TILE];
+            tile(sums, e.nr, false);
+            char* const at = to.narrow + (i * to.nrs + j * to.ncs) * ITEMSIZE[to.code];
+            if (first && narrows_rows(sums, e.nr, to, at, rows, columns)) return;
+            at_level(MT_BODY { finish_narrow(sums, e.nr, to, at, first ? nullptr : out, rows, columns); });
+            return;
+        }
     if (rows == e.mr && columns == e.nr && to.cs == 1 && !reads) return tile(out, to.rs, !first);
     alignas(64) A sums[MAX_TILE];
     tile(sums, e.nr, false);
@@ -194,20 +251,20 @@ void sink_tile(const Engine<A>& e, const A* a, const A* b, int64_t k, const Sink
 
 template <class A>
 void multiply_panels(const Engine<A>& e, const A* a, int64_t m, const A* b, int64_t n, int64_t k, const Sink<A>& to,
-                     bool first) {
+                     bool first, bool last) {
     for (int64_t j = 0; j < n; j += e.nr)
         for (int64_t i = 0; i < m; i += e.mr)
             sink_tile(e, a + i * k, b + j * k, k, to, i, j, std::min<int64_t>(e.mr, m - i),
-                      std::min<int64_t>(e.nr, n - j), first);
+                      std::min<int64_t>(e.nr, n - j), first, nullptr, last);
 }
 template void multiply_panels(const Engine<float>&, const float*, int64_t, const float*, int64_t, int64_t,
-                              const Sink<float>&, bool);
+                              const Sink<float>&, bool, bool);
 template void multiply_panels(const Engine<double>&, const double*, int64_t, const double*, int64_t, int64_t,
-                              const Sink<double>&, bool);
+                              const Sink<double>&, bool, bool);
 template void sink_tile(const Engine<float>&, const float*, const float*, int64_t, const Sink<float>&, int64_t, int64_t,
-                        int64_t, int64_t, bool, const int64_t*);
+                        int64_t, int64_t, bool, const int64_t*, bool);
 template void sink_tile(const Engine<double>&, const double*, const double*, int64_t, const Sink<double>&, int64_t,
-                        int64_t, int64_t, int64_t, bool, const int64_t*);
+                        int64_t, int64_t, int64_t, bool, const int64_t*, bool);
 
 namespace {
 
@@ -246,13 +303,12 @@ void pack_lines(const Engine<A>& e, A* panels, int width, const Source& from, in
 // ---------------------------------------------------------------- pairs of bfloat16
 
 #if MT_HAS_LEVELS && __GNUC__ >= 10
-#define MT_BF16 __attribute__((target("arch=x86-64-v4,avx512bf16,prefer-vector-width=512")))
 typedef float Sixteen __attribute__((vector_size(64)));
 typedef float LooseSixteen __attribute__((vector_size(64), aligned(4), may_alias));
 
 template <int MR, int NV, bool AT>
-MT_BF16 MT_INLINE void pairs_of(const float* a, const float* b, const int64_t* offset, int64_t k, float* c, int64_t crs,
-                                float alpha, bool add) {
+MT_PAIRS MT_INLINE void pairs_of(const float* a, const float* b, const int64_t* offset, int64_t k, float* c,
+                                 int64_t crs, float alpha, bool add) {
     Sixteen sum[MR][NV];
 #pragma GCC unroll 16
     for (int i = 0; i < MR; ++i)
@@ -280,11 +336,11 @@ MT_BF16 MT_INLINE void pairs_of(const float* a, const float* b, const int64_t* o
         }
 }
 template <int MR, int NV>
-MT_BF16 void tile_pairs(const float* a, const float* b, int64_t k, float* c, int64_t crs, float alpha, bool add) {
+MT_PAIRS void tile_pairs(const float* a, const float* b, int64_t k, float* c, int64_t crs, float alpha, bool add) {
     pairs_of<MR, NV, false>(a, b, nullptr, k, c, crs, alpha, add);
 }
-template <int MR> MT_BF16 void tile_pairs_at(const float* a, const float* b, const int64_t* offset, int64_t k, float* c,
-                                             int64_t crs, float alpha, bool add) {
+template <int MR> MT_PAIRS void tile_pairs_at(const float* a, const float* b, const int64_t* offset, int64_t k,
+                                              float* c, int64_t crs, float alpha, bool add) {
     pairs_of<MR, 2, true>(a, b, offset, k, c, crs, alpha, add);
 }
 template <int MR> constexpr Engine<float> ENGINE_pairs = {
@@ -364,11 +420,15 @@ private:
 
 const Engine<float>* pair_engine(int64_t rows) { return cpu_has_bf16 ? &engine_of_pairs<float>(rows) : nullptr; }
 
+bool in_one_block(int code, int64_t k) { return (code == BF16 && cpu_has_bf16 ? ceil_div(k, 2) : k) <= KC; }
+
 template <class A>
 void gemm_block(const Source& a, const Source& b, int64_t m, int64_t n, int64_t k, const Sink<A>& to) {
     const Maker<A> maker(a, b, m);
     const Engine<A>& e = maker.e;
-    const int64_t mc = std::max<int64_t>(1, 192 / e.mr) * e.mr, nc = std::max<int64_t>(1, 1024 / e.nr) * e.nr;
+    // Packed rows fill a part of the second cache and stay there while columns pass by; those come from the next one.
+    const int64_t lines = caches.second / (KC * (int64_t)sizeof(A));
+    const int64_t mc = std::max<int64_t>(1, lines / 5 / e.mr) * e.mr, nc = std::max<int64_t>(1, lines / e.nr) * e.nr;
     const int64_t all = maker.pairs ? ceil_div(k, 2) : k;
     const int64_t depth = maker.depth(k), rows = std::min(ceil_div(m, e.mr) * e.mr, mc);
     const int64_t columns = std::min(ceil_div(n, e.nr) * e.nr, nc);
@@ -388,9 +448,8 @@ void gemm_block(const Source& a, const Source& b, int64_t m, int64_t n, int64_t 
                 part.data += i * a.rs * ITEMSIZE[a.code];
                 maker.pack(pa, e.mr, part, a.rs, a.cs, mb, p, kb, k, wide);
                 Sink<A> sink = to;
-                sink.out += i * to.rs + j * to.cs;
-                if (to.beta != 0) sink.c += i * to.crs + j * to.ccs;
-                multiply_panels(e, pa, mb, pb, nb, kb, sink, p == 0);
+                sink.move(i, j);
+                multiply_panels(e, pa, mb, pb, nb, kb, sink, p == 0, p + kb == all);
             }
         }
 }
@@ -419,8 +478,7 @@ void gemm_packed(const Source& a, const Source& b, int64_t m, int64_t n, int64_t
             pa.data += i * a.rs * ITEMSIZE[a.code];
             pb.data += j * b.cs * ITEMSIZE[b.code];
             Sink<A> sink = to;
-            sink.out += i * to.rs + j * to.cs;
-            if (to.beta != 0) sink.c += i * to.crs + j * to.ccs;
+            sink.move(i, j);
             gemm_block(pa, pb, std::min(height, m - i), std::min(width, n - j), k, sink);
         }
     });

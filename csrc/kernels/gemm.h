@@ -40,19 +40,29 @@ template <class A> struct Sink {
     const A* c;
     int64_t crs, ccs;
     A alpha, beta;
+    // Sums of floats may end in two-byte floats, rounded once: then `out` only holds them from one block of k to the next,
+    // and is not used where there is one block. beta is 0.
+    char* narrow = nullptr;
+    int code = 0;
+    int64_t nrs = 0, ncs = 0;
+    void move(int64_t i, int64_t j) {
+        if (out) out += i * rs + j * cs;
+        if (beta != 0) c += i * crs + j * ccs;
+        if (narrow) narrow += (i * nrs + j * ncs) * ITEMSIZE[code];
+    }
 };
 
 // The tile at row i, column j of which `rows` x `columns` are wanted; `first`: beta and c take part. With `offset`, b is
-// not packed: its row p is at b + offset[p].
+// not packed: its row p is at b + offset[p]. `last`: the last block of k.
 template <class A>
 void sink_tile(const Engine<A>& e, const A* a, const A* b, int64_t k, const Sink<A>& to, int64_t i, int64_t j,
-               int64_t rows, int64_t columns, bool first, const int64_t* offset = nullptr);
+               int64_t rows, int64_t columns, bool first, const int64_t* offset = nullptr, bool last = false);
 
 // Panels of a times panels of b: m x n sums over k (at most KC). The panels of b are taken one after the other, each
 // by all panels of a.
 template <class A>
 void multiply_panels(const Engine<A>& e, const A* a, int64_t m, const A* b, int64_t n, int64_t k, const Sink<A>& to,
-                     bool first);
+                     bool first, bool last = false);
 
 // A matrix in memory, of float, double, or two-byte floats that are widened as they are packed.
 struct Source {
@@ -64,6 +74,9 @@ struct Source {
 // out = beta * c + alpha * a @ b in this thread.
 template <class A> void gemm_block(const Source& a, const Source& b, int64_t m, int64_t n, int64_t k,
                                    const Sink<A>& to);
+
+// Whether sums over k are made of one block: then a narrow result needs no room for its sums.
+bool in_one_block(int code, int64_t k);
 
 // The same with every thread of the pool; bfloat16 by the CPU's own products of pairs, where it has them. code of a and b: that of A, or F16, BF16 for float.
 template <class A> void gemm_packed(const Source& a, const Source& b, int64_t m, int64_t n, int64_t k,

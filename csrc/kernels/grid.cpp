@@ -26,6 +26,8 @@ struct Job {
     int rank, mode, around;
     bool align;
     int64_t size(int d) const { return d == 0 ? in.w : d == 1 ? in.h : in.d; }  // in the grid's order
+    // Whether corners are read as pairs: it takes some channels to be worth while.
+    bool in_pairs() const { return mode == LINEAR && rank == 2 && in.w > 1 && channels > 2; }
     int corners() const { return mode == NEAREST ? 1 : mode == CUBIC ? 16 : 1 << rank; }
 };
 
@@ -69,11 +71,14 @@ template <class A> struct Places {
     // By dimension, in the grid's order: the place, and indices along the dimension of what is read there.
     A at[3][PLACES], whole[3][PLACES];
     int32_t along[3][4][PLACES];
-    // Of a linear image: where two elements of a row lie side by side, and the weights of both rows together. `odd` are
-    // the places at an edge, where they do not.
-    int32_t row[2][PLACES], odd[PLACES];
+    // Of a linear image: two elements side by side of each of its two rows, and the weights of all four. A corner that is
+    // outside, or an element that is none of the corners, is masked.
+    using Bits = typename std::conditional<sizeof(A) == 4, int32_t, int64_t>::type;
+    int32_t row[2][PLACES];
     A quad[PLACES][4];
-    int64_t odds;
+    Bits mask[PLACES][4];
+    // Of a cubic one: whether its sixteen elements are there, four rows of four.
+    bool whole_rows[PLACES];
 
     MT_INLINE void find(const Job& j, const A* grid, int64_t count) {
         const int taps = j.mode == NEAREST ? 1 : j.mode == CUBIC ? 4 : 2;
@@ -99,7 +104,7 @@ template <class A> struct Places {
         }
         if (j.mode == CUBIC) join_cubic(j, count);
         else join(j, count);
-        if (j.mode == LINEAR && j.rank == 2) pair(count);
+        if (j.in_pairs()) pair(j, count);
     }
 
 private:
@@ -124,16 +129,28 @@ private:
                 for (int64_t i = 0; i < count; ++i) factor[i] = factor[i] - factor[i] == 0 ? factor[i] : A(0);
         }
     }
-    MT_INLINE void pair(int64_t count) {
-        odds = 0;
+    MT_INLINE void pair(const Job& j, int64_t count) {
+        const int32_t n = (int32_t)j.in.w;
         for (int64_t i = 0; i < count; ++i) {
-            const int32_t a = index[0][i], b = index[2][i];
-            const bool fine = (a >= 0) & (b >= 0) & (index[1][i] == a + 1) & (index[3][i] == b + 1);
-            row[0][i] = fine ? a : 0;
-            row[1][i] = fine ? b : 0;
-            for (int c = 0; c < 4; ++c) quad[i][c] = weight[c][i];
-            odd[odds] = (int32_t)i;
-            odds += !fine;
+            const int32_t left = along[0][0][i], right = along[0][1][i], top = along[1][0][i], bottom = along[1][1][i];
+            // What is beyond the last element counts as 0 even where places are settled inside.
+            const bool has_left = left >= 0, has_right = (right >= 0) & (right != left);
+            const bool has_top = top >= 0, has_bottom = (bottom >= 0) & (bottom != top);
+            const int32_t first = has_left ? left : has_right ? right - 1 : 0;
+            const int32_t base = std::max(0, std::min(first, n - 2));
+            const bool moved = first != base;           // by one: the pair has one of the corners
+            const bool later = moved & (first > base);  // the left corner is the pair's second element
+            row[0][i] = (has_top ? top : 0) * n + base;
+            row[1][i] = (has_bottom ? bottom : 0) * n + base;
+            const bool one = later ? false : moved ? has_right : has_left, two = later ? has_left : !moved & has_right;
+            for (int r = 0; r < 2; ++r) {
+                const bool there = r ? has_bottom : has_top;
+                const A l = weight[2 * r][i], h = weight[2 * r + 1][i];
+                quad[i][2 * r] = later ? h : moved ? h : l;
+                quad[i][2 * r + 1] = moved ? l : h;
+                mask[i][2 * r] = there & one ? Bits(-1) : Bits(0);
+                mask[i][2 * r + 1] = there & two ? Bits(-1) : Bits(0);
+            }
         }
     }
     MT_INLINE void join_cubic(const Job& j, int64_t count) {
@@ -146,6 +163,12 @@ private:
         for (int c = 0; c < CORNERS; ++c) {
             const int32_t *x = along[0][c % 4], *y = along[1][c / 4];
             for (int64_t i = 0; i < count; ++i) index[c][i] = (x[i] < 0) | (y[i] < 0) ? -1 : y[i] * n + x[i];
+        }
+        for (int64_t i = 0; i < count; ++i) {
+            const int32_t x = along[0][0][i];
+            bool fine = (x >= 0) & (along[0][1][i] == x + 1) & (along[0][2][i] == x + 2) & (along[0][3][i] == x + 3);
+            for (int r = 0; r < 4; ++r) fine &= along[1][r][i] >= 0;
+            whole_rows[i] = fine;
         }
     }
 };
@@ -163,21 +186,26 @@ template <class A, int N> MT_INLINE void sum_corners(const Places<A>& p, const A
         to[i] = sum;
     }
 }
-// The four corners of an image's place are read as two pairs: gathering them one by one takes more than twice as long. A
-// plane of one element has no pairs, and all of its places are odd.
+// The four corners of an image's place are read as two pairs: gathering them one by one takes more than twice as long.
 template <class A> MT_INLINE void sum_pairs(const Places<A>& p, const A* plane, int64_t count, A* to) {
     typedef A Two __attribute__((vector_size(2 * sizeof(A)), aligned(alignof(A)), may_alias));
     typedef A Four __attribute__((vector_size(4 * sizeof(A))));
     typedef A Loose __attribute__((vector_size(4 * sizeof(A)), aligned(alignof(A)), may_alias));
-    const int64_t whole = p.odds == count ? 0 : count / 4 * 4;
-    for (int64_t i = 0; i < whole; i += 4) {
+    typedef typename Places<A>::Bits Mask __attribute__((vector_size(4 * sizeof(A))));
+    typedef typename Places<A>::Bits LooseMask
+        __attribute__((vector_size(4 * sizeof(A)), aligned(alignof(A)), may_alias));
+    auto four = [&](int64_t i) __attribute__((always_inline)) -> Four {
+        const Two top = *reinterpret_cast<const Two*>(plane + p.row[0][i]);
+        const Two bottom = *reinterpret_cast<const Two*>(plane + p.row[1][i]);
+        const Mask mask = *reinterpret_cast<const LooseMask*>(p.mask[i]);
+        return (Four)((Mask)Four(__builtin_shufflevector(top, bottom, 0, 1, 2, 3)) & mask) *
+               Four(*reinterpret_cast<const Loose*>(p.quad[i]));
+    };
+    int64_t i = 0;
+    for (; i + 4 <= count; i += 4) {
         Four part[4];
-        for (int k = 0; k < 4; ++k) {
-            const Two top = *reinterpret_cast<const Two*>(plane + p.row[0][i + k]);
-            const Two bottom = *reinterpret_cast<const Two*>(plane + p.row[1][i + k]);
-            part[k] = Four(__builtin_shufflevector(top, bottom, 0, 1, 2, 3)) *
-                      Four(*reinterpret_cast<const Loose*>(p.quad[i + k]));
-        }
+#pragma GCC unroll 4
+        for (int k = 0; k < 4; ++k) part[k] = four(i + k);
         const Four a = __builtin_shufflevector(part[0], part[1], 0, 4, 1, 5) +
                        __builtin_shufflevector(part[0], part[1], 2, 6, 3, 7);
         const Four b = __builtin_shufflevector(part[2], part[3], 0, 4, 1, 5) +
@@ -185,26 +213,34 @@ template <class A> MT_INLINE void sum_pairs(const Places<A>& p, const A* plane, 
         *reinterpret_cast<Loose*>(to + i) =
             __builtin_shufflevector(a, b, 0, 1, 4, 5) + __builtin_shufflevector(a, b, 2, 3, 6, 7);
     }
-    auto one = [&](int64_t i) __attribute__((always_inline)) {
-        A sum = element(plane, p.index[0][i]) * p.weight[0][i];
-        for (int c = 1; c < 4; ++c) sum += element(plane, p.index[c][i]) * p.weight[c][i];
-        to[i] = sum;
-    };
-    for (int64_t i = whole; i < count; ++i) one(i);
-    for (int64_t k = 0; k < p.odds; ++k) one(p.odd[k]);
+    for (; i < count; ++i) {
+        const Four part = four(i);
+        to[i] = (part[0] + part[2]) + (part[1] + part[3]);
+    }
 }
 template <class A> MT_INLINE void sum_cubic(const Places<A>& p, const A* plane, int64_t count, A* to) {
-#pragma GCC ivdep
+    typedef A Four __attribute__((vector_size(4 * sizeof(A))));
+    typedef A Loose __attribute__((vector_size(4 * sizeof(A)), aligned(alignof(A)), may_alias));
     for (int64_t i = 0; i < count; ++i) {
-        A total = 0;
+        Four total{};
 #pragma GCC unroll 4
         for (int r = 0; r < 4; ++r) {
-            A line = 0;
-#pragma GCC unroll 4
-            for (int c = 0; c < 4; ++c) line += element(plane, p.index[4 * r + c][i]) * p.weight[c][i];
+            Four line;
+            if (MT_LIKELY(p.whole_rows[i])) line = *reinterpret_cast<const Loose*>(plane + p.index[4 * r][i]);
+            else
+                for (int c = 0; c < 4; ++c) line[c] = element(plane, p.index[4 * r + c][i]);
             total += line * p.weight[4 + r][i];
         }
-        to[i] = total;
+        const Four across{p.weight[0][i], p.weight[1][i], p.weight[2][i], p.weight[3][i]}, all = total * across;
+        to[i] = (all[0] + all[1]) + (all[2] + all[3]);
+    }
+}
+// One element of each place. Not by gathering, which takes longer: the compiler is told nothing of the index.
+template <class A> MT_INLINE void take_nearest(const Places<A>& p, const A* plane, int64_t count, A* to) {
+    for (int64_t i = 0; i < count; ++i) {
+        int32_t index = p.index[0][i];
+        __asm__("" : "+r"(index));
+        to[i] = element(plane, index);
     }
 }
 
@@ -223,10 +259,11 @@ template <class A> void sample(const Job& j, const A* x, const A* grid, A* out) 
                     A* to = out + (image * j.channels + c) * all + first;
                     switch (j.mode == CUBIC ? 0 : j.corners()) {
                         case 0: sum_cubic(p, from, count, to); break;
-                        case 1:
-                            for (int64_t i = 0; i < count; ++i) to[i] = element(from, p.index[0][i]);
+                        case 1: take_nearest(p, from, count, to); break;
+                        case 4:
+                            if (j.in_pairs()) sum_pairs(p, from, count, to);
+                            else sum_corners<A, 4>(p, from, count, to);
                             break;
-                        case 4: sum_pairs(p, from, count, to); break;
                         default: sum_corners<A, 8>(p, from, count, to); break;
                     }
                 }

@@ -32,6 +32,38 @@ template <class S> MT_INLINE MT_AVX2 Wide8 halves8(const S* x) {
     else return (Wide8)_mm256_slli_epi32(_mm256_cvtepu16_epi32(bits), 16);
 }
 
+// 16 floats rounded, as `convert` rounds them.
+template <class S> MT_INLINE MT_AVX512 __m256i narrowed16(Wide16 v) {
+    if constexpr (std::is_same<S, Half>::value) {
+        return _mm512_maskz_cvtps_ph(0xffff, (__m512)v, 0);
+    } else {
+        using U = Vec<uint32_t, 64>::t;
+        const U u = (U)v, r = (u + 0x7fffu + ((u >> 16) & 1u)) >> 16;
+        const U bits = (u & 0x7fffffffu) > 0x7f800000u ? U{} + 0x7fc0u : r;
+        return _mm512_maskz_cvtepi32_epi16(0xffff, (__m512i)bits);
+    }
+}
+// n floats, `factor` times, rounded.
+template <class S> MT_INLINE MT_AVX512 void put_halves16(S* to, const float* from, int64_t n, float factor) {
+    for (int64_t q = 0; q < n; q += 16) {
+        const __mmask16 mask = __mmask16(n - q >= 16 ? 0xffff : (1u << (n - q)) - 1);
+        const Wide16 v = (Wide16)_mm512_maskz_loadu_ps(mask, from + q) * factor;
+        _mm256_mask_storeu_epi16(to + q, mask, narrowed16<S>(v));
+    }
+}
+
+#if __GNUC__ >= 10
+#define MT_PAIRS __attribute__((target("arch=x86-64-v4,avx512bf16,prefer-vector-width=512")))
+// n floats to bfloat16 by the CPU's own rounding, which takes subnormal numbers for 0: for sums that its own products have
+// made, which have none.
+MT_INLINE MT_PAIRS void put_sums16(BFloat16* to, const float* from, int64_t n) {
+    for (int64_t q = 0; q < n; q += 16) {
+        const __mmask16 mask = __mmask16(n - q >= 16 ? 0xffff : (1u << (n - q)) - 1);
+        _mm256_mask_storeu_epi16(to + q, mask, (__m256i)_mm512_cvtneps_pbh(_mm512_maskz_loadu_ps(mask, from + q)));
+    }
+}
+#endif
+
 // n elements.
 template <class Step, class S> MT_AVX512 MT_NOINLINE float sum_halves_avx512(const S* x, int64_t n) {
     Wide16 a{}, b{}, c{}, d{};

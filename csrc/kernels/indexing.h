@@ -218,9 +218,9 @@ inline void gather_row(char* o, int64_t os, const char* x, int64_t xs, const cha
     }
 }
 
-template <class T> MT_CLONES void add_dense(T* o, const T* s, int64_t n) {
+template <class T, int R> MT_CLONES void combine_dense(T* o, const T* s, int64_t n) {
 #pragma GCC ivdep
-    for (int64_t i = 0; i < n; ++i) o[i] += s[i];
+    for (int64_t i = 0; i < n; ++i) o[i] = combine<T, R>(o[i], s[i], T());
 }
 
 // What scatter_row writes with.
@@ -244,9 +244,9 @@ inline void scatter_row(char* o, int64_t os, const char* x, int64_t xs, const ch
     if (R == ADD_SCALED) std::memcpy(&alpha, scale, sizeof alpha);
     if (xs == 0) {
         o += read(x) * jump;
-        if constexpr (R == ADD && std::is_floating_point<T>::value)
+        if constexpr (R != ASSIGN && R != ADD_SCALED && std::is_floating_point<T>::value)
             if (os == (int64_t)sizeof(T) && ss == (int64_t)sizeof(T))
-                return add_dense(reinterpret_cast<T*>(o), reinterpret_cast<const T*>(s), n);
+                return combine_dense<T, R>(reinterpret_cast<T*>(o), reinterpret_cast<const T*>(s), n);
         for (int64_t i = 0; i < n; ++i) {
             T* p = reinterpret_cast<T*>(o + i * os);
             *p = combine<T, R>(*p, *reinterpret_cast<const T*>(s + i * ss), alpha);

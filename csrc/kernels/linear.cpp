@@ -5,6 +5,7 @@
 // another way for all of them. Rows are exchanged as LAPACK exchanges them: the first largest of a column is the pivot.
 // Operands are row-major and without gaps: storage, offset; one code serves all. Everything is computed in double.
 #include "cpu.h"
+#include "linear.h"
 
 #include <algorithm>
 #include <atomic>
@@ -99,15 +100,6 @@ Batch parse_batch(PyObject* const* args) {
     if (b.count < 0 || b.n < 1 || b.n > MOST) fail(PyExc_ValueError, "small matrices are expected");
     if (b.code != F32 && b.code != F64) fail(PyExc_ValueError, "matrices of float or double are expected");
     return b;
-}
-
-// Memory of `count` elements at args: storage, offset.
-char* parse_memory(PyObject* const* args, int64_t count, int itemsize) {
-    const StorageObject* storage = as_storage(args[0]);
-    const int64_t offset = checked_mul(as_int(args[1]), itemsize);
-    if (offset < 0 || checked_add(offset, checked_mul(count, itemsize)) > storage->nbytes)
-        fail(PyExc_RuntimeError, "matrices outside of their storage");
-    return storage->ptr + offset;
 }
 
 // f(type, i) for each matrix, in the threads; whether it was true of all.

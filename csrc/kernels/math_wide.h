@@ -100,6 +100,34 @@ MT_INLINE Pair exact_sum(double a, double b) {
     const double hi = a + b, part = hi - a;
     return {hi, (a - (hi - part)) + (b - part)};
 }
+// tan(x) for |x| <= TRIG_LIMIT: sine and cosine of what pi / 2 leaves, each a sum of two numbers, and their quotient corrected
+// by what its rounding left.
+MT_INLINE double tan_wide(double x) {
+    const double t = x * 6.36619772367581382433e-01 + ROUND_MAGIC_D, k = t - ROUND_MAGIC_D;
+    const double high = x - k * 1.57079632673412561417e+00, first = high - k * 6.07710050630396597660e-11;
+    const double lost = ((high - first) - k * 6.07710050630396597660e-11) - k * 2.02226624879595063154e-21;
+    const double r = first + lost, rest = (first - r) + lost;
+    const double z = r * r, z_lo = __builtin_fma(r, r, -z), v = z * r;
+    double s = -2.50507602534068634195e-08 + z * 1.58969099521155010221e-10;
+    s = 2.75573137070700676789e-06 + z * s;
+    s = -1.98412698298579493134e-04 + z * s;
+    s = 8.33333333332248946124e-03 + z * s;
+    const double v_lo = __builtin_fma(z, r, -v) + z_lo * r;
+    const double bend = __builtin_fma(v, -1.66666666666666324348e-01, rest - v_lo * 1.66666666666666324348e-01);
+    const Pair sine = exact_sum(r, bend - z * (0.5 * rest - v * s));
+    double c = 2.08757232129817482790e-09 + z * -1.13596475577881948265e-11;
+    c = -2.75573143513906633035e-07 + z * c;
+    c = 2.48015872894767294178e-05 + z * c;
+    c = -1.38888888888741095749e-03 + z * c;
+    c = 4.16666666666666019037e-02 + z * c;
+    const double half = 0.5 * z, most = 1.0 - half;
+    const Pair cosine = exact_sum(most, ((1.0 - most) - half) + (z * (z * c) - (r * rest + 0.5 * z_lo)));
+    const bool odd = bits_of(t) & 1;
+    const double above = odd ? -cosine.hi : sine.hi, above_lo = odd ? -cosine.lo : sine.lo;
+    const double below = odd ? sine.hi : cosine.hi, below_lo = odd ? sine.lo : cosine.lo;
+    const double q = above / below, left = __builtin_fma(-q, below, above) + (above_lo - q * below_lo);
+    return x == 0.0 ? x : q + left / below;
+}
 // e ln 2 + 2 (s + s^3 / 3 + s^5 / 5 + ...) to some 68 bits, |s| < 0.172: s and s^3 / 3 are sums of two numbers.
 MT_INLINE Pair log_series(double e, double s, double s_lo) {
     const double z = s * s, z_lo = __builtin_fma(2 * s, s_lo, __builtin_fma(s, s, -z));
@@ -170,22 +198,55 @@ MT_INLINE double exp_curve(double r) {
     return (p * r) * r;
 }
 
-// a ** b for normal a > 0 and |b| < 2^50. The exponent multiplies the logarithm's error, hence its bits.
-MT_INLINE double pow_wide(double a, double b) {
-    const Reduced at = reduce_log(a);
-    const Pair log = log_series(at.e, at.s, at.s_lo);
-    const double g = b * log.hi, g_lo = __builtin_fma(b, log.lo, __builtin_fma(b, log.hi, -g));
-    // exp(g + g_lo): as exp_v, with a second part of what is left of the argument.
+// exp(g + g_lo) as a sum of two numbers, to be scaled by both powers of 2.
+struct Exponential {
+    double hi, lo, scale, again;
+};
+MT_INLINE Exponential exp_of_pair(double g, double g_lo) {
     double top = g > 710.0 ? 710.0 : g;
     top = top < -746.0 ? -746.0 : top;
     const double t = top * 1.44269504088896338700e+00 + ROUND_MAGIC_D, k = t - ROUND_MAGIC_D;
     const double near = __builtin_fma(-k, 6.93147180369123816490e-01, top);
     const double far = (top == g ? g_lo : 0.0) - k * 1.90821492927058770002e-10;
     const double r = near + far, r_lo = far - (r - near), one = 1.0 + r;
-    const double value = one + ((r - (one - 1.0)) + (exp_curve(r) + (r_lo + r_lo * r)));
     const int64_t ki = (int64_t)(bits_of(t) - bits_of(ROUND_MAGIC_D));
     const uint64_t half = (uint64_t)(ki + 4096) >> 1, rest = (uint64_t)(ki + 4096) - half;
-    return value * double_of((half - 2048 + 1023) << 52) * double_of((rest - 2048 + 1023) << 52);
+    return {one, (r - (one - 1.0)) + (exp_curve(r) + (r_lo + r_lo * r)), double_of((half - 2048 + 1023) << 52),
+            double_of((rest - 2048 + 1023) << 52)};
+}
+
+// a ** b for normal a > 0 and |b| < 2^50. The exponent multiplies the logarithm's error, hence its bits.
+MT_INLINE double pow_wide(double a, double b) {
+    const Reduced at = reduce_log(a);
+    const Pair log = log_series(at.e, at.s, at.s_lo);
+    const double g = b * log.hi, g_lo = __builtin_fma(b, log.lo, __builtin_fma(b, log.hi, -g));
+    const Exponential e = exp_of_pair(g, g_lo);
+    return (e.hi + e.lo) * e.scale * e.again;
+}
+
+// erfc(x): near 0 from erf, which is as exact there; further out the product of an exponential and a polynomial of
+// (a - 4) / (a + 4), over 1 + 2 a (math_special.h), all of them sums of two numbers.
+MT_INLINE double erfc_wide(double x) {
+    const double a = std::fabs(x), z = a * a;
+    const Pair most = exact_sum(1.0, -x);
+    const double near = most.hi - (x * (0.128379167095512574 + z * polynomial(ERF_NEAR, z)) - most.lo);
+    const double c = a > 40.0 ? 40.0 : a, square = c * c;
+    const Exponential e = exp_of_pair(-square, -__builtin_fma(c, c, -square));
+    const Pair up = exact_sum(c, 4.0);
+    const double y = (c - 4.0) / up.hi;
+    const double y_lo = (__builtin_fma(-y, up.hi, c - 4.0) - y * up.lo) / up.hi;
+    constexpr int N = sizeof ERFC_WHOLE / sizeof *ERFC_WHOLE;
+    double p = ERFC_WHOLE[0];
+#pragma GCC unroll 32
+    for (int i = 1; i < N - 1; ++i) p = p * y + ERFC_WHOLE[i];
+    const double last = p * y;
+    const Pair sum = exact_sum(ERFC_WHOLE[N - 1], last), down = exact_sum(1.0, 2 * c), raised = exact_sum(e.hi, e.lo);
+    const double sum_lo = sum.lo + (__builtin_fma(p, y, -last) + p * y_lo);
+    const double value = raised.hi * sum.hi;
+    const double value_lo = __builtin_fma(raised.hi, sum.hi, -value) + (raised.hi * sum_lo + raised.lo * sum.hi);
+    const double q = value / down.hi, rest = __builtin_fma(-q, down.hi, value) + (value_lo - q * down.lo);
+    const double far = (q + rest / down.hi) * e.scale * e.again;
+    return a < 0.75 ? near : x < 0 ? 2.0 - far : x != x ? x : far;
 }
 
 }  // namespace mt

@@ -17,6 +17,7 @@
 #include "arithmetic.h"
 #include "cpu.h"
 #include "gemm.h"
+#include "halves_dots.h"
 #include "lanes.h"
 
 #include <algorithm>
@@ -224,6 +225,47 @@ template <class A> MT_CLONES void multiply_axpy(const Product<A>& p) {
     }
 }
 
+// Sums of few terms: M rows of results in registers, for what counts is how they are written.
+constexpr int64_t SHORT = 8;
+template <class A, int M> MT_INLINE void short_rows(const Product<A>& p, int64_t i) {
+    using V = typename mt::Vec<A, 64>::t;
+    using L = typename mt::Vec<A, 64>::loose;
+    constexpr int64_t WIDTH = mt::Vec<A, 64>::LANES;
+    A x[M][SHORT];
+    for (int m = 0; m < M; ++m)
+        for (int64_t r = 0; r < p.k; ++r) x[m][r] = p.a.at(i + m, r);
+    int64_t j = 0;
+    for (; j + WIDTH <= p.n && (p.beta == 0 || p.c.cs == 1); j += WIDTH) {
+        V sum[M];
+#pragma GCC unroll 4
+        for (int m = 0; m < M; ++m) sum[m] = V{};
+        for (int64_t r = 0; r < p.k; ++r) {
+            const V y = *reinterpret_cast<const L*>(p.b.data + r * p.b.rs + j);
+#pragma GCC unroll 4
+            for (int m = 0; m < M; ++m) sum[m] += x[m][r] * y;
+        }
+#pragma GCC unroll 4
+        for (int m = 0; m < M; ++m) {
+            V v = p.alpha * sum[m];
+            if (p.beta != 0) v += p.beta * V(*reinterpret_cast<const L*>(p.c.data + (i + m) * p.c.rs + j));
+            *reinterpret_cast<L*>(p.out.data + (i + m) * p.out.rs + j) = v;
+        }
+    }
+    for (; j < p.n; ++j)
+        for (int m = 0; m < M; ++m) {
+            A sum = 0;
+            for (int64_t r = 0; r < p.k; ++r) sum += x[m][r] * p.b.at(r, j);
+            store(p, i + m, j, 1, 1, &sum, 1);
+        }
+}
+template <class A> void multiply_short(const Product<A>& p) {
+    at_level(MT_BODY {
+        int64_t i = 0;
+        for (; i + 4 <= p.m; i += 4) short_rows<A, 4>(p, i);
+        for (; i < p.m; ++i) short_rows<A, 1>(p, i);
+    });
+}
+
 constexpr int64_t LARGE = 112 * 112 * 112;    // multiplications from which packing pays
 constexpr int64_t LARGE_CAST = 48 * 48 * 48;  // the same where a smaller product casts whole operands
 // Rows up to which dot products are as quick as packed panels: the longer the sums, the less it costs to end them.
@@ -243,15 +285,13 @@ template <class A> void multiply_large(const Product<A>& p) {
 }
 
 // How a product is computed: decided for the whole, so that its parts are summed alike in every thread.
-enum class Way { PACKED, DOTS, AXPY, BLOCKED };
+enum class Way { PACKED, DOTS, AXPY, SHORT, BLOCKED };
 struct Plan {
     Way way;
     bool turned;  // as the transposed product
 };
 template <class A> Plan plan_of(const Product<A>& p) {
-    // Almost no sums: what counts is how results are written.
-    constexpr int64_t SHORT = 2;
-    if (p.k <= SHORT && p.m > 1 && p.n >= 64 && p.b.cs == 1 && p.out.cs == 1) return {Way::AXPY, false};
+    if (p.k <= SHORT && p.m > 1 && p.n >= 64 && p.b.cs == 1 && p.out.cs == 1) return {Way::SHORT, false};
     // Results are written along their dense dimension.
     if (is_large(p)) return {Way::PACKED, p.out.cs != 1 && p.out.rs == 1};
     const bool short_k = p.a.cs == 1 && p.b.rs == 1 && (p.m == 1 || p.n == 1);
@@ -267,6 +307,7 @@ template <class A> void multiply_float(const Product<A>& given, const Plan& plan
     const Product<A> p = plan.turned ? given.transposed() : given;
     if (plan.way == Way::PACKED) return multiply_large(p);
     if (plan.way == Way::DOTS) return multiply_dots(p);
+    if (plan.way == Way::SHORT) return multiply_short(p);
     // Long sums in blocks, which round better than one run.
     const int64_t depth = block_depth(p.k);
     Row<A> panel(plan.way == Way::BLOCKED ? checked_mul(depth, 2 * LANES<A>) : 0);
@@ -570,7 +611,20 @@ void multiply_halves(const Call& call, double beta) {
     const int64_t grain = call.batch < 2 * num_threads() ? call.batch : std::max<int64_t>(1, WORK / work);
     parallel_for(call.batch, grain, [&](int64_t begin, int64_t end) {
         for (int64_t i = begin; i < end; ++i) {
-            const Widened c(one(*call.c, i), 1, call.m, call.n, F32, beta != 0);
+            if (beta == 0) {  // results are rounded where they are made
+                const bool turned = call.out.stride[2] != 1 && call.out.stride[1] == 1;
+                const int64_t m = turned ? call.n : call.m, n = turned ? call.m : call.n;
+                const Scratch room(in_one_block(call.out.code, call.k) ? 0 : checked_mul(m, n), sizeof(float));
+                Sink<float> to{room.as<float>(), n, 1, nullptr, 0, 0, alpha, 0.0f};
+                to.narrow = one(call.out, i).data, to.code = call.out.code;
+                to.nrs = call.out.stride[turned ? 2 : 1], to.ncs = call.out.stride[turned ? 1 : 2];
+                const Source a = source(call.a, i), b = source(call.b, i);
+                if (turned)
+                    gemm_packed<float>({b.data, b.code, b.cs, b.rs}, {a.data, a.code, a.cs, a.rs}, m, n, call.k, to);
+                else gemm_packed<float>(a, b, m, n, call.k, to);
+                continue;
+            }
+            const Widened c(one(*call.c, i), 1, call.m, call.n, F32, true);
             float* to = c.self.as<float>();
             gemm_packed<float>(source(call.a, i), source(call.b, i), call.m, call.n, call.k,
                                {to, call.n, 1, to, call.n, 1, alpha, (float)beta});
@@ -579,56 +633,33 @@ void multiply_halves(const Call& call, double beta) {
     });
 }
 
-// Dot products of two-byte floats where both factors are dense along k and one has few rows: the other one is read
-// once, as it lies. The few are widened first; a stretch of the other is widened once for all of them.
-constexpr int64_t FEW_HALVES = 4;
-bool has_few_halves(const Call& call) {
-    return std::min(call.m, call.n) <= FEW_HALVES && call.a.stride[2] == 1 && call.b.stride[1] == 1 && call.k >= 256 &&
-           (call.out.code == F16 || call.out.code == BF16);
-}
-void multiply_few_halves(const Call& call, double beta) {
-    const bool turned = call.n < call.m;  // then the few are columns of b
-    const int64_t few = turned ? call.n : call.m, many = turned ? call.m : call.n, k = call.k;
+// Products that are read as they lie, one after the other.
+bool multiply_in_place(const Call& call, double beta) {
+    if (call.out.code != F16 && call.out.code != BF16) return false;
+    auto source = [](const Operand& op, int64_t i) {
+        return Source{op.data + i * op.stride[0] * op.itemsize, op.code, op.stride[1], op.stride[2]};
+    };
     const float alpha = (float)as_double(call.alpha);
-    const int size = call.out.itemsize, code = call.out.code;
-    const GilRelease unlocked(GIL_THRESHOLD + 1);
-    const Scratch room(checked_numel({few, k}), sizeof(float));
+    auto product = [&](int64_t i) {
+        return HalfProduct{source(call.a, i),
+                           source(call.b, i),
+                           source(*call.c, i),
+                           source(call.out, i),
+                           call.m,
+                           call.n,
+                           call.k,
+                           alpha,
+                           (float)beta};
+    };
+    if (!has_half_dots(product(0))) return false;
+    const int64_t work = std::max<int64_t>(1, saturated_mul(saturated_mul(call.m, call.n), call.k));
+    const GilRelease unlocked(saturated_mul(call.batch, work) / 8);
     constexpr int64_t WORK = 1 << 18;
-    for (int64_t batch = 0; batch < call.batch; ++batch) {
-        auto at = [&](const Operand& op) { return op.data + batch * op.stride[0] * op.itemsize; };
-        auto line = [&](const Operand& op, int64_t i, int dim) { return at(op) + i * op.stride[dim] * size; };
-        for (int64_t i = 0; i < few; ++i)
-            cast_block((char*)(room.as<float>() + i * k), F32, turned ? line(call.b, i, 2) : line(call.a, i, 1), code,
-                       k);
-        parallel_for(many, std::max<int64_t>(1, WORK / (few * k)), [&](int64_t begin, int64_t end) {
-            constexpr int64_t STRETCH = 1024;
-            alignas(64) float wide[STRETCH];
-            float sums[FEW_HALVES];
-            for (int64_t j = begin; j < end; ++j) {
-                std::fill_n(sums, FEW_HALVES, 0.0f);
-                const char* other = turned ? line(call.a, j, 1) : line(call.b, j, 2);
-                for (int64_t p = 0; p < k; p += STRETCH) {
-                    const int64_t n = std::min(STRETCH, k - p);
-                    cast_block((char*)wide, F32, other + p * size, code, n);
-                    at_level(MT_BODY {
-                        for (int64_t i = 0; i < few; ++i) sums[i] += dot_dense(room.as<float>() + i * k + p, wide, n);
-                    });
-                }
-                for (int64_t i = 0; i < few; ++i) {
-                    const int64_t row = turned ? j : i, column = turned ? i : j;
-                    auto place = [&](const Operand& op) {
-                        return at(op) + (row * op.stride[1] + column * op.stride[2]) * size;
-                    };
-                    float old = 0, value = alpha * sums[i];
-                    if (beta != 0) {
-                        cast_block((char*)&old, F32, place(*call.c), code, 1);
-                        value += (float)beta * old;
-                    }
-                    cast_block(place(call.out), code, (const char*)&value, F32, 1);
-                }
-            }
-        });
-    }
+    const int64_t grain = call.batch < 2 * num_threads() ? call.batch : std::max<int64_t>(1, WORK / work);
+    parallel_for(call.batch, grain, [&](int64_t begin, int64_t end) {
+        for (int64_t i = begin; i < end; ++i) multiply_half_dots(product(i));
+    });
+    return true;
 }
 
 void run(const Call& call, const char* name) {
@@ -645,7 +676,7 @@ void run(const Call& call, const char* name) {
     alignas(16) char beta[16];
     number_into(call.beta, C128, beta);
     const Complex<double> b = *reinterpret_cast<const Complex<double>*>(beta);
-    if (has_few_halves(call)) return multiply_few_halves(call, b.re);
+    if (multiply_in_place(call, b.re)) return;
     constexpr int64_t LARGE_PAIRS = 20 * 20 * 20;
     if (call.out.code == BF16 && is_large(call, cpu_has_bf16 ? LARGE_PAIRS : LARGE_CAST))
         return multiply_halves(call, b.re);

@@ -9,7 +9,8 @@ using namespace mt;
 extern PyMethodDef optimizer_methods[], conv_methods[], attention_methods[], channel_norm_methods[], pad_methods[],
     size_methods[], sparse_methods[], function_methods[], search_methods[], vendor_methods[], window_last_methods[],
     conv_last_methods[], recurrent_methods[], grid_methods[], counting_methods[], fourier_methods[], members_methods[],
-    linear_methods[], linear_blocked_methods[], dot_methods[], tensor_class_methods[], bags_methods[], bessel_methods[];
+    linear_methods[], linear_blocked_methods[], dot_methods[], tensor_class_methods[], bags_methods[], bessel_methods[],
+    orthogonal_methods[], ctc_methods[];
 // size.cpp
 namespace mt {
 extern PyTypeObject ShapeType;
@@ -86,7 +87,8 @@ PyMODINIT_FUNC PyInit__native(void) {
                                          fourier_methods,      members_methods,
                                          linear_methods,       tensor_class_methods,
                                          bags_methods,         linear_blocked_methods,
-                                         dot_methods,          bessel_methods};
+                                         dot_methods,          bessel_methods,
+                                         orthogonal_methods,   ctc_methods};
         for (const PyMethodDef* family : families)
             for (; family->ml_name; ++family) methods.push_back(*family);
         methods.push_back({nullptr, nullptr, 0, nullptr});

@@ -482,14 +482,41 @@ private:
     int64_t step;
 };
 
+// Rows of scores: n of them, or (images, places) where classes lie between the two; and where the score of a class is.
+struct Scores {
+    int64_t images = 1, places, n, classes;
+    Shape shape;
+    Scores(PyObject* rows, PyObject* count) : places(0), n(0), classes(parse_count(count)) {
+        if (PyTuple_Check(rows)) {
+            if (PyTuple_GET_SIZE(rows) != 2) fail(PyExc_ValueError, "nll_loss: rows are a number or a pair");
+            images = parse_count(PyTuple_GET_ITEM(rows, 0));
+            places = parse_count(PyTuple_GET_ITEM(rows, 1));
+            n = checked_mul(images, places);
+            set_shape(shape, {images, places, classes});
+        } else {
+            n = places = parse_count(rows);
+            set_shape(shape, {n, classes});
+        }
+    }
+    // f(row, where its scores begin, how far apart they are)
+    template <class F> MT_INLINE void each(const Operand& op, F&& f) const {
+        const bool whole = shape.ndim == 2;
+        const int64_t image = whole ? 0 : op.stride[0], place = op.stride[whole ? 0 : 1],
+                      step = op.stride[whole ? 1 : 2];
+        for (int64_t k = 0, i = 0; k < images; ++k)
+            for (int64_t j = 0; j < places; ++j, ++i) f(i, k * image + j * place, step);
+    }
+};
+
 PyObject* nll_loss(PyObject*, PyObject* const* args, Py_ssize_t nargs) {
     return guard([&]() -> PyObject* {
         expect_args("nll_loss", nargs, 24);
-        const int64_t n = parse_count(args[20]), c = parse_count(args[21]);
+        const Scores scores(args[20], args[21]);
+        const int64_t n = scores.n, c = scores.classes;
         const Reduction reduction = parse_reduction(args[22]);
         const int64_t ignore = as_int(args[23]);
-        Shape matrix, rows, result;
-        set_shape(matrix, {n, c});
+        const Shape& matrix = scores.shape;
+        Shape rows, result;
         set_shape(rows, {n});
         if (reduction == NONE) set_shape(result, {n});
         else set_shape(result, {});
@@ -507,17 +534,17 @@ PyObject* nll_loss(PyObject*, PyObject* const* args, Py_ssize_t nargs) {
             using T = decltype(t);
             const T* x = logp.as<T>();
             double sum = 0, weights = 0;
-            for (int64_t i = 0; i < n; ++i) {
+            scores.each(logp, [&](int64_t i, int64_t at, int64_t step) __attribute__((always_inline)) {
                 const int64_t cls = targets[i];
                 double loss = 0;
                 if (cls != ignore) {
                     const double w = weighted ? (double)widen(weight.as<T>()[cls]) : 1.0;
-                    loss = -(double)widen(x[i * logp.stride[0] + cls * logp.stride[1]]) * w;
+                    loss = -(double)widen(x[at + cls * step]) * w;
                     sum += loss;
                     weights += w;
                 }
                 if (reduction == NONE) o.as<T>()[i * o.stride[0]] = convert<T>((acc_t<T>)loss);
-            }
+            });
             if (reduction == NONE) weights = 0;  // as PyTorch reports it
             else *o.as<T>() = convert<T>((acc_t<T>)(reduction == MEAN ? sum / weights : sum));
             *total_weight.as<T>() = convert<T>((acc_t<T>)weights);
@@ -529,11 +556,12 @@ PyObject* nll_loss(PyObject*, PyObject* const* args, Py_ssize_t nargs) {
 PyObject* nll_loss_backward(PyObject*, PyObject* const* args, Py_ssize_t nargs) {
     return guard([&]() -> PyObject* {
         expect_args("nll_loss_backward", nargs, 24);
-        const int64_t n = parse_count(args[20]), c = parse_count(args[21]);
+        const Scores scores(args[20], args[21]);
+        const int64_t n = scores.n, c = scores.classes;
         const Reduction reduction = parse_reduction(args[22]);
         const int64_t ignore = as_int(args[23]);
-        Shape matrix, rows, incoming;
-        set_shape(matrix, {n, c});
+        const Shape& matrix = scores.shape;
+        Shape rows, incoming;
         set_shape(rows, {n});
         if (reduction == NONE) set_shape(incoming, {n});
         else set_shape(incoming, {});
@@ -554,14 +582,14 @@ PyObject* nll_loss_backward(PyObject*, PyObject* const* args, Py_ssize_t nargs) 
             alignas(16) const char zero[16] = {};
             fill_tensor(matrix, o.data, o.stride, o.itemsize, zero);
             const A whole = (A)widen(*total_weight.as<T>());
-            for (int64_t i = 0; i < n; ++i) {
+            scores.each(o, [&](int64_t i, int64_t at, int64_t step) __attribute__((always_inline)) {
                 const int64_t cls = targets[i];
-                if (cls == ignore) continue;
+                if (cls == ignore) return;
                 A g = -(A)widen(grad.as<T>()[reduction == NONE ? i * grad.stride[0] : 0]);
                 if (reduction == MEAN) g = g / whole;
                 if (weighted) g = g * (A)widen(weight.as<T>()[cls]);
-                o.as<T>()[i * o.stride[0] + cls * o.stride[1]] = convert<T>(g);
-            }
+                o.as<T>()[at + cls * step] = convert<T>(g);
+            });
         });
         return out.release();
     });

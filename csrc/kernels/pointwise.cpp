@@ -11,6 +11,7 @@ UnaryFn half_unary(int64_t op, int code);
 BinaryKernel half_kernel(int64_t op, int code);
 TernaryFn half_ternary(int64_t op, int code);
 BinaryFn half_lerp(int code);
+UnaryFn half_clamp(int code);
 UnaryFn half_power(double exponent, int code);
 void register_wide();  // pointwise_wide.cpp, after all others
 
@@ -51,7 +52,7 @@ MT_INLINE int cost_of(int op, Native native) {
         case OP_EXP: case OP_LOG: case OP_SIN: case OP_COS: case OP_TAN: case OP_TANH:
         case OP_SIGMOID: case OP_GELU: case OP_GELU_TANH: case OP_SILU: case OP_ERF: case OP_LGAMMA:
         case OP_DIGAMMA: case OP_ERFINV: case OP_SINC: case OP_ANGLE: case OP_POW: case OP_ATAN2: case OP_HYPOT:
-        case OP_FMOD: case OP_REMAINDER: case OP_FLOOR_DIV: case OP_XLOGY: case OP_GELU_BACKWARD:
+        case OP_FMOD: case OP_REMAINDER: case OP_FLOOR_DIV: case OP_GCD: case OP_LCM: case OP_XLOGY: case OP_GELU_BACKWARD:
         case OP_GELU_TANH_BACKWARD: case OP_SILU_BACKWARD: case OP_ELU: case OP_SOFTPLUS: case OP_LOG_SIGMOID:
         case OP_MISH: case OP_ELU_BACKWARD: case OP_SOFTPLUS_BACKWARD: case OP_LOG_SIGMOID_BACKWARD:
         case OP_MISH_BACKWARD:
@@ -69,8 +70,9 @@ template <int N> struct Plan {
     int cost;
     int target[N];
     int result;
-    bool exact;          // blocks hold ccode itself, not a wider type that stands for it
-    bool round_numbers;  // a Python number is rounded to ccode first, as PyTorch does except in * and / and lerp
+    bool exact;                 // blocks hold ccode itself, not a wider type that stands for it
+    bool round_numbers;         // a Python number is rounded to ccode first, as PyTorch does except in * and / and lerp
+    bool wide_scalars = false;  // the kernel takes one value as float32, whatever the operand is
     UnaryFn fn1 = nullptr;
     BinaryKernel fn2;
     TernaryFn fn3 = nullptr;
@@ -83,7 +85,15 @@ MT_INLINE void call(Plan<N>& plan, char* out, const char* const* in, const bool*
         plan.fn1(out, in[0], n, plan.params);
     } else if constexpr (N == 2) {
         const BinaryFn fn = scalar[1] ? plan.fn2.vs : scalar[0] ? plan.fn2.sv : plan.fn2.vv;
-        fn(out, in[0], in[1], n, plan.params);
+        const int one = scalar[1] ? 1 : 0;
+        if (MT_UNLIKELY(plan.wide_scalars && scalar[one] && plan.target[one] != F32)) {
+            float wide;
+            cast_block(reinterpret_cast<char*>(&wide), F32, in[one], plan.target[one], 1);
+            const char* given = reinterpret_cast<const char*>(&wide);
+            fn(out, one ? in[0] : given, one ? given : in[1], n, plan.params);
+        } else {
+            fn(out, in[0], in[1], n, plan.params);
+        }
     } else {
         plan.fn3(out, in[0], in[1], in[2], n, plan.params);
     }
@@ -120,15 +130,6 @@ public:
             scalars += one;
         }
         return ok && scalars <= 1;
-    }
-    void row(char* const* ptr, int64_t n) const {
-        const char* in[N];
-        bool scalar[N];
-        for (int k = 0; k < N; ++k) {
-            in[k] = ptr[k + 1];
-            scalar[k] = loop_.step[k + 1][0] == 0;
-        }
-        call(plan_, ptr[0], in, scalar, n);
     }
     // n1 rows of n0 elements, at most BLOCK together.
     void tile(char* const* ptr, int64_t n0, int64_t n1) {
@@ -244,6 +245,14 @@ private:
     int64_t expanded_[N] = {};  // elements of a value that stays, written out in native_
 };
 
+// Elements of a row that are gathered at a time. Few where operands are spread over much memory: then the next ones are on
+// their way while these are computed.
+template <int N> int64_t row_block(const Loop<N + 1>& loop, const Source* sources) {
+    for (int k = 0; k < N; ++k)
+        if (std::abs(loop.step[k + 1][0]) > sources[k].itemsize) return 128;
+    return BLOCK;
+}
+
 template <int N> void run_general(Plan<N>& plan, const Loop<N + 1>& loop, const Source* sources, int ocode) {
     const int64_t grain = grain_of(loop.numel, plan.cost);
     if (wants_tiles(loop)) {
@@ -252,16 +261,23 @@ template <int N> void run_general(Plan<N>& plan, const Loop<N + 1>& loop, const 
         });
         return;
     }
+    if (Worker<N>(plan, loop, sources, ocode).direct()) {
+        bool scalar[N];
+        for (int k = 0; k < N; ++k) scalar[k] = loop.step[k + 1][0] == 0;
+        run_rows(loop, grain, [&](char* const* ptr, int64_t n) {
+            const char* in[N];
+            for (int k = 0; k < N; ++k) in[k] = ptr[k + 1];
+            call(plan, ptr[0], in, scalar, n);
+        });
+        return;
+    }
+    const int64_t step = row_block<N>(loop, sources);
     run_rows(loop, grain, [&](char* const* ptr, int64_t n) {
         Worker<N> worker(plan, loop, sources, ocode);
-        if (worker.direct()) {
-            worker.row(ptr, n);
-            return;
-        }
         char* at[N + 1];
-        for (int64_t i = 0; i < n; i += BLOCK) {
+        for (int64_t i = 0; i < n; i += step) {
             for (int k = 0; k <= N; ++k) at[k] = ptr[k] + i * loop.step[k][0];
-            worker.tile(at, n - i < BLOCK ? n - i : BLOCK, 1);
+            worker.tile(at, n - i < step ? n - i : step, 1);
         }
     });
 }
@@ -459,8 +475,21 @@ template <class T> MT_CLONES void lerp_range(char* out, const char* a, const cha
     }
 }
 
-UnaryFn clamp_kernel(Native native) {
-    switch (native) {
+// The smallest (side 0) or largest number of a dtype that kernels compute in.
+void last_number(int code, int side, char* to) {
+    dispatch_all(code, [&](auto zero) {
+        using T = decltype(zero);
+        if constexpr (std::is_floating_point<T>::value || std::is_integral<T>::value) {
+            using L = std::numeric_limits<T>;
+            const T v = L::has_infinity ? (side ? L::infinity() : (T)-L::infinity()) : side ? L::max() : L::lowest();
+            std::memcpy(to, &v, sizeof v);
+        }
+    });
+}
+
+UnaryFn clamp_kernel(int ccode, bool half) {
+    if (half) return half_clamp(ccode);
+    switch (native_of(ccode)) {
         case N_U8: return clamp_range<uint8_t>;
         case N_I8: return clamp_range<int8_t>;
         case N_I16: return clamp_range<int16_t>;
@@ -556,7 +585,11 @@ static void choose_half(Plan<2>& plan, int64_t op, PyObject* const* args) {
     if ((given[0] && as_int(args[4]) != plan.ccode) || (given[1] && as_int(args[8]) != plan.ccode)) return;
     const BinaryKernel direct = half_kernel(op, plan.ccode);
     if (!direct.vv || (!given[1] && !direct.vs) || (!given[0] && (!direct.sv || !given[1]))) return;
-    plan.fn2 = {direct.vv, given[1] ? nullptr : direct.vs, given[0] ? nullptr : direct.sv, direct.result};
+    plan.fn2 = direct;
+    // A number is a float32, which only the kernel for one value takes: the other operand is written out.
+    if (!given[0]) plan.fn2.vs = nullptr;
+    if (!given[1]) plan.fn2.sv = nullptr;
+    plan.wide_scalars = true;
     plan.result = plan.ccode;
     plan.target[0] = given[0] ? plan.ccode : F32;
     plan.target[1] = given[1] ? plan.ccode : F32;
@@ -628,6 +661,30 @@ static PyObject* binary(PyObject*, PyObject* const* args, Py_ssize_t nargs) {
     });
 }
 
+// clamp with numbers; nullptr: not of this kind. A bound that is not given is the last number there is on its side.
+static PyObject* clamp_by_numbers(PyObject* const* args, int ccode) {
+    if (is_storage(args[5]) || is_storage(args[9]) || args[5] == args[9] || ccode == BOOL) return nullptr;
+    const bool half = is_half(ccode) && all_of(ccode, {args + 1}) && as_int(args[16]) == ccode;
+    const int block = block_code(ccode);
+    Plan<1> plan;
+    plan.cost = 1;
+    plan.ccode = ccode;
+    plan.fn1 = clamp_kernel(ccode, half);
+    if (!plan.fn1) return nullptr;
+    plan.result = plan.target[0] = half ? ccode : block;
+    plan.exact = plan.target[0] == ccode;
+    plan.round_numbers = true;
+    const int size = ITEMSIZE[block];
+    for (int side = 0; side < 2; ++side) {
+        PyObject* bound = args[side ? 9 : 5];
+        alignas(16) char value[16];
+        if (bound == Py_None) last_number(block, side, value);
+        else number_operand(bound, ccode, block, true, value);
+        std::memcpy(plan.params.alpha + side * size, value, (size_t)size);
+    }
+    return run(plan, args + 1, args + 13, args[17]);
+}
+
 // clamp with one bound: the same as maximum or minimum, which also let NaN win.
 static PyObject* clamp_one_side(PyObject* const* args, int ccode) {
     if (args[5] == args[9]) fail(PyExc_ValueError, "clamp: at least one of lo and hi must not be None");
@@ -654,23 +711,9 @@ static PyObject* ternary(PyObject*, PyObject* const* args, Py_ssize_t nargs) {
             fail(PyExc_ValueError, "%lld is no ternary operator", (long long)op);
         const int ccode = as_code(args[18]);
         const Native native = native_of(ccode);
-        if (op == OP_CLAMP && (args[5] == Py_None || args[9] == Py_None)) { return clamp_one_side(args, ccode); }
-        const UnaryFn clamp = clamp_kernel(native);
-        if (op == OP_CLAMP && !is_storage(args[5]) && !is_storage(args[9]) && clamp) {
-            Plan<1> plan;
-            plan.cost = 1;
-            plan.ccode = ccode;
-            plan.fn1 = clamp;
-            plan.result = plan.target[0] = block_code(ccode);
-            plan.exact = plan.target[0] == ccode;
-            plan.round_numbers = true;
-            alignas(16) char bound[2][16];
-            number_operand(args[5], ccode, plan.result, true, bound[0]);
-            number_operand(args[9], ccode, plan.result, true, bound[1]);
-            const size_t size = (size_t)ITEMSIZE[plan.result];
-            std::memcpy(plan.params.alpha, bound[0], size);
-            std::memcpy(plan.params.alpha + size, bound[1], size);
-            return run(plan, args + 1, args + 13, args[17]);
+        if (op == OP_CLAMP) {
+            if (PyObject* done = clamp_by_numbers(args, ccode)) return done;
+            if (args[5] == Py_None || args[9] == Py_None) return clamp_one_side(args, ccode);
         }
         const bool half = is_half(ccode) && all_of(ccode, {args + 1, args + 5}) && as_int(args[16]) == ccode;
         if (op == OP_LERP && !is_storage(args[9]) && (half || ccode == F32 || ccode == F64)) {

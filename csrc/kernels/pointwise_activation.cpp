@@ -155,10 +155,7 @@ template <class T> struct Entropy {
 };
 template <class T> struct EntropyOfLogits {
     explicit EntropyOfLogits(const Params&) {}
-    MT_INLINE T run(T x, T t) const {
-        const T log_sigmoid = (x > T(0) ? T(0) : x) - log1p_v(exp_v(-std::fabs(x)));
-        return (T(1) - t) * x - log_sigmoid;
-    }
+    MT_INLINE T run(T x, T t) const { return (T(1) - t) * x - ((x > T(0) ? T(0) : x) - softplus_tail(std::fabs(x))); }
 };
 
 template <template <class> class Op> void forward(int op) {

@@ -25,6 +25,14 @@ struct Relu { template <class T> static MT_INLINE T run(T a) { return a < 0.0f ?
 struct AddCMul { template <class T> static MT_INLINE T run(T a, T b, T c, T by) { return a + by * b * c; } };
 struct AddCDiv { template <class T> static MT_INLINE T run(T a, T b, T c, T by) { return a + by * b / c; } };
 // clang-format on
+// Both bounds are numbers, or both NaN.
+struct Clamp {
+    template <class T> static MT_INLINE T run(T a, T lo, T hi) {
+        const T m = a <= lo ? lo : a;
+        const T r = m >= hi ? hi : m;
+        return (lo != lo) ? lo : r;
+    }
+};
 // From the nearer end, so that weight 1 gives exactly b.
 struct Lerp {
     template <class T> static MT_INLINE T run(T a, T b, T w) {
@@ -44,6 +52,7 @@ struct Lerp {
     };
 #endif
 MT_HALF_ROUNDING(Sqrt, std::sqrt, _mm256_sqrt_ps(a))
+MT_HALF_ROUNDING(Rsqrt, 1.0f / std::sqrt, _mm256_set1_ps(1.0f) / _mm256_sqrt_ps(a))
 MT_HALF_ROUNDING(Floor, std::floor, _mm256_floor_ps(a))
 MT_HALF_ROUNDING(Ceil, std::ceil, _mm256_ceil_ps(a))
 MT_HALF_ROUNDING(Round, std::nearbyint, _mm256_round_ps(a, _MM_FROUND_TO_NEAREST_INT | _MM_FROUND_NO_EXC))
@@ -123,6 +132,47 @@ template <int CODE> void lerp(char* out, const char* a, const char* b, const cha
 template <int CODE> void lerp_by(char* out, const char* a, const char* b, int64_t n, Params& p) {
     many<Lerp, CODE>(out, n, Array(a), Array(b), Number(p.alpha));
 }
+template <int CODE> void clamp(char* out, const char* a, int64_t n, Params& p) {
+    Number lo(p.alpha), hi(p.alpha + sizeof(float));
+    if (lo.value != lo.value) hi = lo;
+    if (hi.value != hi.value) lo = hi;
+    many<Clamp, CODE>(out, n, Array(a), lo, hi);
+}
+
+// sin and cos in float32, which is exact enough for two-byte floats; of arguments up to WAVE_LIMIT, for which what a multiple of
+// pi / 2 leaves is exact. A block with a larger one is computed as float32 are.
+constexpr float WAVE_LIMIT = 64.0f;
+template <bool COS> MT_INLINE float wave(float x) {
+    constexpr float MAGIC = 12582912.0f;  // adding it rounds to a whole number, which then stands in the low bits
+    const float t = x * 0.636619772f + MAGIC, k = t - MAGIC;
+    const float r = ((x - k * 1.5703125f) - k * 4.837512969970703e-4f) - k * 7.54978995489188e-8f, z = r * r;
+    float s = 2.718311493989822e-6f * z - 1.9839334836096632e-4f;
+    s = s * z + 8.333293858894632e-3f;
+    s = r + r * z * (s * z - 0.16666654611f);
+    float c = 2.443315711809948e-5f * z - 1.388731625493765e-3f;
+    c = 1.0f - 0.5f * z + z * z * (c * z + 4.166664568298827e-2f);
+    const uint32_t q = bits_of(t) + (COS ? 1u : 0u);
+    const float v = float_of(bits_of(q & 1 ? c : s) ^ ((q & 2) << 30));
+    return !COS && x == 0.0f ? x : v;
+}
+template <int CODE, bool COS> void waves(char* out, const char* a, int64_t n, Params& p) {
+    constexpr int64_t BATCH = 512;
+    float room[BATCH];
+    char* block = reinterpret_cast<char*>(room);
+    for (int64_t at = 0; at < n; at += BATCH) {
+        const int64_t m = n - at < BATCH ? n - at : BATCH;
+        cast_block(block, F32, a + 2 * at, CODE, m);
+        int outside = 0;
+        at_level(MT_BODY {
+            for (int64_t i = 0; i < m; ++i) outside |= !(std::fabs(room[i]) <= WAVE_LIMIT);
+            if (outside) return;
+#pragma GCC ivdep
+            for (int64_t i = 0; i < m; ++i) room[i] = wave<COS>(room[i]);
+        });
+        if (outside) kernels.unary[COS ? OP_COS : OP_SIN][N_F32].fn(block, block, m, p);
+        cast_block(out + 2 * at, CODE, block, F32, m);
+    }
+}
 
 // What only looks at bits is the same for both dtypes.
 #define MT_HALF_BITS(name, expression) \
@@ -180,6 +230,8 @@ TernaryFn half_ternary(int64_t op, int code) {
     }
 }
 BinaryFn half_lerp(int code) { return code == F16 ? lerp_by<F16> : lerp_by<BF16>; }
+// Between two float32 that the parameters hold.
+UnaryFn half_clamp(int code) { return code == F16 ? clamp<F16> : clamp<BF16>; }
 // Powers that need no logarithm.
 UnaryFn half_power(double exponent, int code) {
     if (exponent == 2) return each<Square>(code);
@@ -196,10 +248,13 @@ UnaryFn half_unary(int64_t op, int code) {
         case OP_RECIPROCAL: return each<Reciprocal>(code);
         case OP_RELU: return each<Relu>(code);
         case OP_SQRT: return each<Sqrt>(code);
+        case OP_RSQRT: return each<Rsqrt>(code);
         case OP_FLOOR: return each<Floor>(code);
         case OP_CEIL: return each<Ceil>(code);
         case OP_ROUND: return each<Round>(code);
         case OP_TRUNC: return each<Trunc>(code);
+        case OP_SIN: return code == F16 ? waves<F16, false> : waves<BF16, false>;
+        case OP_COS: return code == F16 ? waves<F16, true> : waves<BF16, true>;
         default: return nullptr;
     }
 }

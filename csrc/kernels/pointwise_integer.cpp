@@ -48,6 +48,7 @@ MT_BINARY(Ge, a >= b)
 MT_BINARY(LogicalAnd, (a != T(0)) & (b != T(0)))
 MT_BINARY(LogicalOr, (a != T(0)) | (b != T(0)))
 MT_BINARY(LogicalXor, (a != T(0)) != (b != T(0)))
+MT_BINARY(Heaviside, a == T(0) ? b : T(a > T(0)))
 MT_BINARY(And, (T)(a & b))
 MT_BINARY(Or, (T)(a | b))
 MT_BINARY(Xor, (T)(a ^ b))
@@ -150,6 +151,29 @@ struct Pow : Stateless {
     }
 };
 
+struct Gcd : Stateless {
+    using Stateless::Stateless;
+    template <class T> static MT_INLINE Unsigned<T> size(T x) {
+        return negative(x) ? (Unsigned<T>)(Unsigned<T>(0) - Unsigned<T>(x)) : (Unsigned<T>)x;
+    }
+    template <class T> MT_INLINE T run(T a, T b) const {
+        Unsigned<T> x = size(a), y = size(b);
+        while (y) {
+            const Unsigned<T> rest = (Unsigned<T>)(x % y);
+            x = y;
+            y = rest;
+        }
+        return (T)x;
+    }
+};
+struct Lcm : Gcd {
+    using Gcd::Gcd;
+    template <class T> MT_INLINE T run(T a, T b) const {
+        const Unsigned<T> divisor = (Unsigned<T>)Gcd::run(a, b);
+        return divisor ? (T)(Unsigned<T>)(size(a) / divisor * size(b)) : T(0);
+    }
+};
+
 struct AddCMul : Stateless {
     uint64_t alpha;
     template <class T> AddCMul(const Params& p, T x) : Stateless(p, x), alpha((uint64_t)p.get<T>()) {}
@@ -186,7 +210,8 @@ template <class T> void register_type() {
     enter_cold<Minimum, T>(OP_FMIN); enter_cold<TruncDiv, T>(OP_TRUNC_DIV); enter_cold<FloorDiv, T>(OP_FLOOR_DIV);
     enter_cold<Fmod, T>(OP_FMOD); enter_cold<Remainder, T>(OP_REMAINDER); enter_cold<Pow, T>(OP_POW);
     enter_cold<And, T>(OP_BITWISE_AND); enter_cold<Or, T>(OP_BITWISE_OR); enter_cold<Xor, T>(OP_BITWISE_XOR);
-    enter_cold<LShift, T>(OP_LSHIFT); enter_cold<RShift, T>(OP_RSHIFT);
+    enter_cold<LShift, T>(OP_LSHIFT); enter_cold<RShift, T>(OP_RSHIFT); enter_cold<Heaviside, T>(OP_HEAVISIDE);
+    enter_cold<Gcd, T>(OP_GCD); enter_cold<Lcm, T>(OP_LCM);
     enter_cold<ThresholdBackward, T>(OP_THRESHOLD_BACKWARD);
     enter_compare<Eq, T>(OP_EQ); enter_compare<Ne, T>(OP_NE); enter_compare<Lt, T>(OP_LT); enter_compare<Le, T>(OP_LE);
     enter_compare<Gt, T>(OP_GT); enter_compare<Ge, T>(OP_GE); enter_compare<LogicalAnd, T>(OP_LOGICAL_AND);

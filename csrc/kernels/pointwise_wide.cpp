@@ -8,15 +8,28 @@
 namespace mt {
 namespace {
 
+// A stretch with an argument or a pair that the formula does not cover is done wholly by the library.
+constexpr int64_t STRETCH = 128;
+
 template <class Op> struct Unary {
     static inline UnaryFn below = nullptr;
     static void run(char* out, const char* a, int64_t n, Params& p) {
         if (cpu_level < AVX2) return below(out, a, n, p);
-        double* o = reinterpret_cast<double*>(out);
-        const double* x = reinterpret_cast<const double*>(a);
         at_level(MT_BODY {
+            double* o = reinterpret_cast<double*>(out);
+            const double* x = reinterpret_cast<const double*>(a);
+            const int64_t all = n;
+            for (int64_t at = 0; at < all; at += STRETCH) {
+                const int64_t end = all - at < STRETCH ? all : at + STRETCH;
+                int64_t outside = 0;
+                for (int64_t i = at; i < end; ++i) outside |= !Op::covers(x[i]);
+                if (MT_UNLIKELY(outside)) {
+                    below(out + at * (int64_t)sizeof(double), a + at * (int64_t)sizeof(double), end - at, p);
+                } else {
 #pragma GCC ivdep
-            for (int64_t i = 0; i < n; ++i) o[i] = Op::of(x[i]);
+                    for (int64_t i = at; i < end; ++i) o[i] = Op::of(x[i]);
+                }
+            }
         });
     }
     static void enter(int op) {
@@ -26,10 +39,16 @@ template <class Op> struct Unary {
 };
 
 // clang-format off: a table
-struct Atan { static MT_INLINE double of(double x) { return atan_wide(x); } };
-struct Asin { static MT_INLINE double of(double x) { return asin_wide(x); } };
-struct Acos { static MT_INLINE double of(double x) { return acos_wide(x); } };
-struct Atanh { static MT_INLINE double of(double x) { return atanh_wide(x); } };
+struct Everywhere { static MT_INLINE bool covers(double) { return true; } };
+struct Atan : Everywhere { static MT_INLINE double of(double x) { return atan_wide(x); } };
+struct Asin : Everywhere { static MT_INLINE double of(double x) { return asin_wide(x); } };
+struct Acos : Everywhere { static MT_INLINE double of(double x) { return acos_wide(x); } };
+struct Atanh : Everywhere { static MT_INLINE double of(double x) { return atanh_wide(x); } };
+struct Erfc : Everywhere { static MT_INLINE double of(double x) { return erfc_wide(x); } };
+struct Tan {
+    static MT_INLINE double of(double x) { return tan_wide(x); }
+    static MT_INLINE bool covers(double x) { return std::fabs(x) <= TRIG_LIMIT; }
+};
 // clang-format on
 
 struct Atan2 {
@@ -49,8 +68,6 @@ struct Pow {
     }
 };
 
-// A stretch with a pair that the formula does not cover is done wholly by the library.
-constexpr int64_t STRETCH = 128;
 template <class Op, bool ONE> struct Binary {
     static inline BinaryFn below = nullptr;
     static void run(char* out, const char* a, const char* b, int64_t n, Params& p) {
@@ -131,6 +148,8 @@ void register_wide() {
     Unary<Asin>::enter(OP_ASIN);
     Unary<Acos>::enter(OP_ACOS);
     Unary<Atanh>::enter(OP_ATANH);
+    Unary<Erfc>::enter(OP_ERFC);
+    Unary<Tan>::enter(OP_TAN);
     lgamma_below = kernels.unary[OP_LGAMMA][N_F32].fn;
     kernels.unary[OP_LGAMMA][N_F32].fn = lgamma_single;
     BinaryKernel& atan2 = kernels.binary[OP_ATAN2 - BINARY_BEGIN][N_F64];

@@ -147,10 +147,15 @@ void fold_rows(const char* data, int64_t step, int64_t m, int64_t n, char* acc) 
     W* a = reinterpret_cast<W*>(acc);
     at_level(MT_BODY {
         for (int64_t r = 0; r < m; ++r, x += step) {
-            W total = (W)fold_stretch<Step>(x, n < MOST ? n : MOST);
-            for (int64_t i = MOST; i < n; i += MOST)
-                total = Step::run(total, (W)fold_stretch<Step>(x + i, n - i < MOST ? n - i : MOST));
-            a[r] = Step::run(a[r], total);
+            // One place where stretches are folded: the code of each step and dtype is long.
+            W total = a[r];
+            for (int64_t i = 0, k = n < MOST ? n : MOST;;) {
+                total = Step::run(total, (W)fold_stretch<Step>(x + i, k));
+                i += k;
+                if (MT_LIKELY(i >= n)) break;
+                k = n - i < MOST ? n - i : MOST;
+            }
+            a[r] = total;
         }
     });
 }

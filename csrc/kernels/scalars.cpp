@@ -54,7 +54,7 @@ PyObject* item(PyObject*, PyObject* const* args, Py_ssize_t nargs) {
         const int code = as_code(args[2]);
         const int64_t size = ITEMSIZE[code];
         if (offset < 0 || offset >= s->nbytes / size)
-            fail(PyExc_RuntimeError, "item: element %lld is outside the storage", (long long)offset);
+            fail_reach(offset, offset, Operand{s, nullptr, code, (int)size, {}});
         return to_python(s->ptr + offset * size, code);
     });
 }
@@ -90,7 +90,7 @@ void scan(PyObject* o, size_t dim, const std::vector<int64_t>& shape, int& kind)
     if (dim == shape.size()) {
         int k;
         if (PyBool_Check(o)) k = 0;
-        else if (PyLong_Check(o)) {
+        else if (PyLong_CheckExact(o)) {  // a ragged size is an int by its class, and no number
             int overflow = 0;
             (void)PyLong_AsLongLongAndOverflow(o, &overflow);
             k = overflow ? 4 : 1;                 // the caller refuses what no int64 holds

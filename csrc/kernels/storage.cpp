@@ -112,8 +112,10 @@ void parse_shape(PyObject* tuple, Shape& shape) {
 }
 
 void fail_reach(int64_t low, int64_t high, const Operand& op) {
-    fail(PyExc_RuntimeError, "operand reaches elements %lld..%lld of a storage of %zd bytes (item size %d)",
-         (long long)low, (long long)high, op.storage->nbytes, op.itemsize);
+    if (op.storage->nbytes == 0)
+        fail(PyExc_RuntimeError, "The tensor has a non-zero number of elements, but its data is not allocated yet.");
+    fail(PyExc_RuntimeError, "The tensor has elements %lld..%lld of %d bytes, out of bounds for storage of size %zd",
+         (long long)low, (long long)high, op.itemsize, op.storage->nbytes);
 }
 
 // Throws unless all elements lie in [0, nbytes). Strides may be negative.

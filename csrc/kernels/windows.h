@@ -46,8 +46,7 @@ inline Dense parse_dense(PyObject* const* args, int64_t numel) {
     const int code = as_code(args[2]);
     const int64_t room = storage->nbytes / ITEMSIZE[code];
     if (offset < 0 || numel < 0 || (numel != 0 && numel > room - offset))
-        fail(PyExc_ValueError, "%lld elements at %lld do not fit a storage of %zd bytes", (long long)numel,
-             (long long)offset, storage->nbytes);
+        fail_reach(offset, saturated_add(offset, numel - 1), Operand{storage, nullptr, code, (int)ITEMSIZE[code], {}});
     return {storage->ptr + (numel ? offset * ITEMSIZE[code] : 0), code};
 }
 

@@ -217,6 +217,16 @@ def det_small(*args: Storage | int | None) -> bool: ...
 def cholesky_small(*args: Storage | int) -> bool: ...
 def triangular_small(*args: Storage | int) -> None: ...
 
+# Of matrices of other shapes too: count, m, n, code (csrc/kernels/orthogonal.cpp).
+def qr_small(*args: Storage | int | None) -> bool: ...
+def spectrum_small(*args: Storage | int) -> bool: ...
+def unpack_small(*args: Storage | int | None) -> bool: ...
+def cross3(*args: Storage | int | _Ints) -> None: ...
+
+# Losses of sequences (csrc/kernels/ctc.cpp); False where a label is no class.
+def ctc(*args: Storage | int | _Ints) -> bool: ...
+def ctc_backward(*args: Storage | int | _Ints) -> bool: ...
+
 # The same of larger ones, one after the other (csrc/kernels/linear_blocked.cpp).
 def lu_blocked(*args: Storage | int) -> bool: ...
 def solve_blocked(*args: Storage | int | None) -> bool: ...
@@ -541,13 +551,14 @@ def nll_loss(
     total_weight_offset: int,
     total_weight_strides: _Ints,
     total_weight_code: int,
-    n: int,
+    n: int | tuple[int, int],
     c: int,
     reduction: int,
     ignore_index: int,
     /,
 ) -> Storage:
-    """logp: strides (row, class). target: (row,), int64 or uint8. out: (row,) for reduction 0, () for 1 and 2.
+    """logp: strides (row, class), or (image, place, class) where n is (images, places). target: (row,), int64 or uint8.
+    out: (row,) for reduction 0, () for 1 and 2.
 
     reduction: 0 none, 1 mean, 2 sum. weight and total_weight (one element, written) are [dense]."""
 
@@ -572,7 +583,7 @@ def nll_loss_backward(
     out_offset: int,
     out_strides: _Ints,
     out_code: int,
-    n: int,
+    n: int | tuple[int, int],
     c: int,
     reduction: int,
     ignore_index: int,

@@ -54,6 +54,16 @@ NAMED: list[Case] = [
     (1, 2, 1, 1, (3, 40), (7, 7), (2, 2), (3, 3), (1, 1), False),
     (1, 1, 1, 1, (90, 1200), (5, 3), (1, 1), (2, 1), (1, 1), False),
     (1, 3, 2, 1, (4, 6, 18), (3, 3, 3), (1, 1, 1), (1, 1, 1), (1, 1, 1), False),
+    # Enough planes to be read where they lie: by masks, strides of either dimension, several results of a plane.
+    (2, 9, 1, 1, (14, 14), (3, 3), (1, 1), (1, 1), (1, 1), False),
+    (4, 6, 1, 1, (14, 13), (5, 5), (2, 2), (2, 2), (1, 1), False),
+    (2, 9, 1, 2, (17, 40), (3, 3), (2, 1), (1, 1), (1, 1), False),
+    (2, 8, 1, 1, (19, 21), (3, 3), (1, 2), (0, 5), (2, 3), False),
+    (4, 5, 1, 1, (9, 37), (2, 4), (3, 2), (1, 1), (1, 1), False),
+    (3, 6, 1, 1, (30, 33), (7, 7), (1, 1), (3, 3), (1, 1), False),
+    (2, 8, 1, 1, (4, 35), (3, 5), (2, 2), (4, 4), (1, 1), False),
+    (4, 4, 1, 1, (9, 12), (4, 4), (2, 2), (1, 1), (1, 1), True),
+    (2, 10, 1, 1, (8, 9), (1, 1), (3, 2), (0, 0), (1, 1), False),
     # Few rows, read where they lie; weights that are few for many places.
     (2, 8, 4, 4, (14, 14), (3, 3), (1, 1), (1, 1), (1, 1), False),
     (1, 4, 8, 8, (15, 12), (3, 3), (2, 2), (1, 1), (1, 1), False),
@@ -179,13 +189,13 @@ def test_operands_are_checked() -> None:
     ones = (1, 1, 1)
     window = ((1, 4, 4), (1, 4, 4), ones, ones, (0, 0, 0), ones)
     for kernel in (_native.conv, _native.conv_input, _native.conv_weight):
-        with pytest.raises(ValueError, match="do not fit"):
+        with pytest.raises(RuntimeError, match="out of bounds for storage"):
             kernel(storage, 1, 6, storage, 0, 6, None, 0, 0, storage, 0, 6, 1, 1, 1, 1, *window)
         with pytest.raises(ValueError, match="two dtypes"):
             kernel(storage, 0, 6, _native.Storage(256), 0, 7, None, 0, 0, storage, 0, 6, 1, 1, 1, 1, *window)
         with pytest.raises(RuntimeError, match="overflowed"):
             kernel(storage, 0, 6, storage, 0, 6, None, 0, 0, storage, 0, 6, 1 << 62, 1, 4, 1, *window)
-    with pytest.raises(ValueError, match="do not fit"):
+    with pytest.raises(RuntimeError, match="out of bounds for storage"):
         _native.plane_sums(storage, 0, 6, storage, 0, 6, 1, 17, 1)
 
 

@@ -53,7 +53,57 @@ def test_clamp_between_numbers(name: str) -> None:
         for low, high in ((-0.5, 0.25), (0.5, -0.5), (float("nan"), 1.0), (0.0, float("nan")), (-1.0, float("inf"))):
             want = np.minimum(np.maximum(exact, low), high)
             np.testing.assert_array_equal(given.clamp(low, high).double().numpy(), want)
+            np.testing.assert_array_equal(given.clamp(min=low).double().numpy(), np.maximum(exact, low))
+            np.testing.assert_array_equal(given.clamp(max=high).double().numpy(), np.minimum(exact, high))
     assert _native.cpu_level() in ("baseline", "avx2", "avx512")
+
+
+@pytest.mark.parametrize("dtype", ("uint8", "int8", "int16", "int32", "int64"))
+def test_clamp_of_integers_with_one_bound(dtype: str) -> None:
+    info = np.iinfo(dtype)
+    values = np.concatenate([np.arange(100), [info.min, info.max]]).astype(dtype)
+    given = torch.from_numpy(values)
+    np.testing.assert_array_equal(given.clamp(min=30).numpy(), np.maximum(values, 30))
+    np.testing.assert_array_equal(given.clamp(max=30).numpy(), np.minimum(values, 30))
+
+
+@pytest.mark.parametrize("dtype", ("float16", "bfloat16"))
+def test_sin_and_cos_of_every_number(dtype: str) -> None:
+    x = torch.from_numpy(np.arange(1 << 16, dtype=np.uint16).view(np.int16)).view(getattr(torch, dtype))
+    small = x[x.abs() <= 64]
+    for name in ("sin", "cos"):
+        # Small ones alone, and blocks with some that are large.
+        for given in (small, x[::7]):
+            exact = getattr(given.double(), name)()
+            found = getattr(given, name)().double()
+            step = torch.finfo(x.dtype).eps * exact.abs() + torch.finfo(x.dtype).smallest_normal * 2.0**-10
+            fits = exact.isfinite()
+            assert bool(((found - exact).abs() <= 0.51 * step)[fits].all()), name
+            assert bool(found[~fits].isnan().all())
+    zeros = torch.tensor([0.0, -0.0], dtype=x.dtype).sin()
+    assert zeros.signbit().tolist() == [False, True]
+
+
+@pytest.mark.parametrize("dtype", ("float16", "bfloat16"))
+def test_one_value_beside_many(dtype: str) -> None:
+    """A column, a row, a tensor of one element and a number give what float32 gives, rounded once."""
+    seed = torch.Generator().manual_seed(1)
+    x, column, row = (torch.randn(*s, generator=seed).to(getattr(torch, dtype)) for s in ((37, 70), (37, 1), (70,)))
+    for other in (column, row, column[:1], column[3, 0]):
+        for name in ("add", "sub", "mul", "div", "maximum", "minimum", "copysign"):
+            f = getattr(torch, name)
+            for a, b in ((x, other), (other, x), (x[:, ::2], other[..., ::2] if other.dim() else other)):
+                assert torch.equal(f(a, b), f(a.float(), b.float()).to(x.dtype)), name
+
+
+@pytest.mark.parametrize("dtype", ("float16", "bfloat16"))
+@pytest.mark.parametrize("n", (1, 2, 3, 8, 17, 5000))
+def test_an_expanded_value_beside_a_number(dtype: str, n: int) -> None:
+    one = torch.tensor(3.0, dtype=getattr(torch, dtype)).expand(n)
+    assert (one * 0.5).tolist() == (0.5 * one).tolist() == [1.5] * n
+    assert (one / 2).tolist() == [1.5] * n and (6 / one).tolist() == [2.0] * n
+    assert (one - 1).tolist() == [2.0] * n and (1 - one).tolist() == [-2.0] * n
+    assert (one + one).tolist() == [6.0] * n and (one * one[:1]).tolist() == [9.0] * n
 
 
 @pytest.mark.parametrize("dtype", ("float16", "bfloat16"))

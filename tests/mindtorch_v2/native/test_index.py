@@ -285,7 +285,7 @@ def test_advanced_indices_out_of_range_change_nothing() -> None:
 def test_indexed_operands_must_fit_their_storage() -> None:
     x = random((3, 4), np.float32)
     arguments, shape, _ = restride(x, {0: np.array([0, 1])}, 0)
-    with pytest.raises(RuntimeError, match="operand reaches elements"):
+    with pytest.raises(RuntimeError, match="out of bounds for storage|not allocated yet"):
         _native.index_get(arguments[0], 1, *arguments[2:], *new(shape, np.float32), shape)
 
 
@@ -373,7 +373,7 @@ def test_mask_edges() -> None:
     with pytest.raises(RuntimeError, match="Number of elements of source < number of ones in mask"):
         _native.masked_scatter(*operand(x), *operand(row), *operand(np.ones(7, np.float32)), 7, (3, 4))
     small = np.zeros(7, np.float32)
-    with pytest.raises(RuntimeError, match="operand reaches elements"):
+    with pytest.raises(RuntimeError, match="out of bounds for storage|not allocated yet"):
         _native.masked_select(*operand(x), *operand(row), (3, 4), operand(small)[0], 0)
     with pytest.raises(RuntimeError, match="expected a mask of dtype Bool, but got Int"):
         _native.masked_fill(*operand(x), *operand(row.astype(np.int32)), *NONE[:2], dense((3, 4)), 6, (3, 4), 1)

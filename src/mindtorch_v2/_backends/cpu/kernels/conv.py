@@ -106,7 +106,8 @@ def _direct(kernel: Any, a: TensorBase, b: TensorBase, bias: Any, out: TensorBas
             v: Window) -> bool:
     """Whether the native kernel computed it: floats, in proportions that it takes. One that only multiplies planes
     is left to a product of matrices, which reads them where they are."""
-    if a._dtype.name not in _FLOATS or (v.pointwise and bias is None and v.groups == 1 and a._dtype.itemsize > 2):
+    if a._dtype.name not in _FLOATS or (
+            v.pointwise and bias is None and v.groups == 1 and (a._dtype.itemsize > 2 or kernel is not _conv_weight)):
         return False
     given = _NONE if bias is None else operand(bias)
     return bool(kernel(
@@ -209,7 +210,9 @@ def _halves_forward(out: TensorBase, input: TensorBase, weight: TensorBase, bias
     b = None if bias is None else dense_as(bias, dt)
     small, large = (x, y) if transposed else (y, x)
     v = window(large._shape[2:], small._shape[2:], w._shape[2:], stride, padding, dilation, groups)
-    if not _direct(_conv_input if transposed else _conv, x, w, b, y, w, v):
+    if v.pointwise and b is None and groups == 1:
+        (_input_gradient if transposed else _forward)(x, w, None, y, v)
+    elif not _direct(_conv_input if transposed else _conv, x, w, b, y, w, v):
         return False
     deliver(out, y)
     return True
@@ -218,7 +221,9 @@ def _halves_forward(out: TensorBase, input: TensorBase, weight: TensorBase, bias
 def _halves_gradient(kernel: Any, a: TensorBase, b: TensorBase, out: TensorBase, weight: TensorBase, v: Window) -> bool:
     """The same of a gradient."""
     y = target(out, a._dtype)
-    if not _direct(kernel, a, b, None, y, weight, v):
+    if v.pointwise and v.groups == 1 and kernel is not _conv_weight:
+        (_forward if kernel is _conv else _input_gradient)(a, b, None, y, v)
+    elif not _direct(kernel, a, b, None, y, weight, v):
         return False
     deliver(out, y)
     return True

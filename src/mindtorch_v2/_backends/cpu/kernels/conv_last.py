@@ -14,6 +14,7 @@ from .dense import deliver, dense_as, fresh, is_last, last_as, lies_last, operan
 
 Ints = tuple[int, ...]
 _NONE: Final[tuple[Any, int, int]] = (None, 0, 0)
+_FLOATS: Final = ("float32", "float64", "bfloat16", "float16")
 _bgemm: Final[Any] = _native.bgemm
 _copy: Final[Any] = _native.copy
 
@@ -27,9 +28,10 @@ def _kind(weight: TensorBase, v: Any) -> str:
 
 
 def _served(x: TensorBase, weight: TensorBase, v: Any) -> str:
-    if x._dtype.name not in ("float32", "float64") or 0 in x._shape or 0 in weight._shape:
+    if x._dtype.name not in _FLOATS or 0 in x._shape or 0 in weight._shape:
         return ""
-    return _kind(weight, v)
+    kind = _kind(weight, v)
+    return "" if kind == "each" and x._dtype.name == "float16" else kind
 
 
 def _product(a: TensorBase, b: TensorBase, out: TensorBase, sizes: Ints, a_steps: Ints, b_steps: Ints,

@@ -1,6 +1,7 @@
-"""CPU lines of Fourier transforms: lengths that are powers of two by the native module, one dimension after the other;
-others by pocketfft through SciPy, in the precision of the input; there complex ones of several dimensions, and those to
-real numbers, are computed in double, so that all passes round once."""
+"""CPU lines of Fourier transforms: lengths without a prime factor above 7 by the native module, one dimension after the
+other. Other lengths, and odd ones of real numbers, by pocketfft through SciPy, in the precision of the input; complex
+transforms of several dimensions, and those to real numbers, are computed in double there, so all of it rounds once:
+small ones always, unless their lengths are powers of two."""
 from __future__ import annotations
 
 import math
@@ -32,10 +33,23 @@ def _count(shape: Ints, dim: Ints) -> int:
     return math.prod(shape[d] for d in dim)
 
 
-# -- powers of two ----------------------------------------------------------------------------------------------------
-def _fits(t: TensorBase, shape: Ints, dim: Ints) -> bool:
-    return (t._dtype.name in ("float32", "float64", "complex64", "complex128") and len(dim) > 0
-            and all(shape[d] & (shape[d] - 1) == 0 for d in dim))
+# -- lengths of small factors -----------------------------------------------------------------------------------------
+def _is_smooth(n: int) -> bool:
+    for prime in (2, 3, 5, 7):
+        while n > 1 and n % prime == 0:
+            n //= prime
+    return n == 1
+
+
+_SMALL = 16384  # elements up to which the one rounding of double is worth its time
+
+
+def _fits(t: TensorBase, shape: Ints, dim: Ints, rounds_once: bool) -> bool:
+    if t._dtype.name not in ("float32", "float64", "complex64", "complex128") or not dim:
+        return False
+    if all(shape[d] & (shape[d] - 1) == 0 for d in dim):
+        return True
+    return (not rounds_once or math.prod(shape) > _SMALL) and all(_is_smooth(shape[d]) for d in dim)
 
 
 def _along(source: TensorBase, out: TensorBase, shape: Ints, d: int, mode: int, forward: bool, scale: float) -> None:
@@ -62,7 +76,7 @@ def _c2c(out: Any, self: Any, dim: Ints, normalization: int, forward: bool) -> N
     if numel(out) == 0:
         return
     count = _count(self._shape, dim)
-    if _fits(self, self._shape, dim):
+    if _fits(self, self._shape, dim, len(dim) > 1):
         result = target(out, out._dtype)
         _pass_all(dense(self), result, _dims(self._shape, dim), forward, _scale(count, normalization))
         deliver(out, result)
@@ -81,7 +95,7 @@ def _r2c(out: Any, self: Any, dim: Ints, normalization: int, onesided: bool) -> 
     shape, count = self._shape, _count(self._shape, dim)
     last = wrap_dim(dim[-1], len(shape))
     # The dimension of reals is the innermost one; others follow.
-    if _fits(self, shape, dim) and last == len(shape) - 1 and shape[last] > 1:
+    if _fits(self, shape, dim, False) and last == len(shape) - 1 and shape[last] % 2 == 0:
         result, scale = target(out, out._dtype), _scale(count, normalization)
         rest = _dims(shape, dim[:-1])
         _along(dense(self), result, shape, last, _TO_HALF if onesided else _TO_WHOLE, True, 1.0 if rest else scale)
@@ -99,7 +113,7 @@ def _c2r(out: Any, self: Any, dim: Ints, normalization: int, last_dim_size: int)
         return
     shape, count = out._shape, _count(out._shape, dim)
     last = wrap_dim(dim[-1], len(shape))
-    if _fits(self, shape, dim) and last == len(shape) - 1 and shape[last] > 1:
+    if _fits(self, shape, dim, True) and last == len(shape) - 1 and shape[last] % 2 == 0:
         rest, given = _dims(shape, dim[:-1]), self.narrow(last, 0, shape[last] // 2 + 1)
         source = dense(given)
         if rest:

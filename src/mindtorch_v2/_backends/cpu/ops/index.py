@@ -7,6 +7,7 @@ from .... import _native
 from ...._dtype import complex32, int32, uint8
 from ...._ops.rules.base import wrap_dim
 from ...._ops.rules.dtype_checks import EXPONENTS, FLOAT8, not_implemented
+from ...._ops.rules.layout import expand_strides
 from ...._tensor_base import TensorBase, numel
 from ...common.runtime import copy_same_device
 from ..kernels.dense import dense
@@ -155,8 +156,11 @@ def _index_fill(out: Any, self: Any, dim: int, index: Any, value: Any) -> None:
 
 def _index_copy(out: Any, self: Any, dim: int, index: Any, source: Any) -> None:
     _check_dtype(self, "index_copy_cpu")
+    if out._storage is source._storage or out._storage is index._storage:
+        source, index = source.clone(), index.clone()
     if numel(source) > 0 and len(source._shape) == len(self._shape) and out._dtype is not complex32:
-        copy_same_device(out, self)
+        if out is not self:
+            copy_same_device(out, self)
         if _write_places(out, dim, index, source):
             return
     size = self._shape[dim] if self._shape else 1
@@ -165,21 +169,20 @@ def _index_copy(out: Any, self: Any, dim: int, index: Any, source: Any) -> None:
     at = _checked(index, size, text, 0)
     if out._dtype is complex32:
         out, self, source = _bits(out), _bits(self), _bits(source)
-    copy_same_device(out, self)
+    if out._storage is not self._storage:
+        copy_same_device(out, self)
     rows = _rows(out, dim)
     rows[at] = _rows(source, dim).reshape((len(at),) + rows.shape[1:])
 
 
 def _masked_scatter(out: Any, self: Any, mask: Any, source: Any) -> None:
-    import numpy
-
-    whole = np_view(out)  # says how many dimensions there may be
-    at = numpy.array(numpy.broadcast_to(np_view(mask), whole.shape))  # a copy: what is counted is what is used
-    n = int(numpy.count_nonzero(at))
-    if source.numel() < n:
-        raise RuntimeError("Number of elements of source < number of ones in mask")
-    np_view(out)[...] = np_view(self)
-    np_view(out)[at] = np_view(dense(source)).reshape(-1)[:n]
+    copy_same_device(out, self)
+    values = dense(source)
+    _native.masked_scatter(
+        out._storage, int(out._offset), out._stride, out._dtype.code,
+        mask._storage, int(mask._offset), expand_strides(mask, out._shape), mask._dtype.code,
+        values._storage, int(values._offset), values._stride, values._dtype.code,
+        numel(values), out._shape)
 
 
 def _take(out: Any, self: Any, index: Any) -> None:
@@ -201,5 +204,5 @@ def _take(out: Any, self: Any, index: Any) -> None:
 cpu("index_fill.int_Scalar", into(_index_fill, aliasing=True))
 cpu("index_fill.int_Tensor", into(_index_fill, aliasing=True))
 cpu("masked_scatter", into(_masked_scatter))
-cpu("index_copy", into(_index_copy))
+cpu("index_copy", into(_index_copy, aliasing=True))
 cpu("take", into(_take))

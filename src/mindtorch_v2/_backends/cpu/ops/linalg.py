@@ -10,8 +10,10 @@ from math import prod
 from typing import Any
 
 from .... import _native
+from ...._dtype import int32
 from ...._ops.linalg import LinAlgError, check_info, is_vector
 from ...._tensor_base import is_contiguous, numel
+from ..blas import share_threads
 from ..kernels.dense import deliver, dense, target
 from ..lines import cpu, into
 from ..numpy_view import np_view
@@ -23,11 +25,13 @@ _MOST_BATCHES = 32
 def lapack(names: tuple[str, ...], *arrays: Any) -> Any:
     from scipy.linalg import get_lapack_funcs
 
+    share_threads()
     return get_lapack_funcs(names, arrays)
 
 
 def batched(function: Any, a: Any, *args: Any) -> Any:
     """`function(a, *args)` of NumPy for the last two dimensions; it allows for fewer others than a tensor may have."""
+    share_threads()
     if a.ndim <= _MOST_BATCHES:
         return function(a, *args)
     batch = a.shape[:-2]
@@ -78,6 +82,33 @@ def _no_failure(info: Any) -> None:
     _native.fill(info._storage, int(info._offset), info._stride, info._dtype.code, info._shape, 0)
 
 
+# What `csrc/kernels/orthogonal.cpp` serves.
+_MOST_TINY = 32
+
+
+def _is_tiny(t: Any) -> bool:
+    """Whether these are small matrices of floats."""
+    return (t._dtype.name in ("float32", "float64") and numel(t) > 0 and t._shape[-1] <= _MOST_TINY
+            and t._shape[-2] <= _MOST_TINY)
+
+
+def _tiny_head(t: Any) -> tuple[int, int, int, int]:
+    """How many matrices, their rows and columns, the dtype."""
+    m, n = t._shape[-2:]
+    return numel(t) // (m * n), m, n, t._dtype.code
+
+
+def _spectrum(out: Any, A: Any, symmetric: bool) -> bool:
+    """Eigenvalues or singular values; False where NumPy is to be asked."""
+    if not _is_tiny(A):
+        return False
+    found = _written(out)
+    if not _native.spectrum_small(*_tiny_head(A), *_place(dense(A)), *_place(found), symmetric):
+        return False
+    deliver(out, found)
+    return True
+
+
 # -- LU -----------------------------------------------------------------------------------------------------------
 def _lu_factor(outs: Any, A: Any, pivot: bool, check_errors: bool) -> None:
     if _native_square(A):
@@ -113,6 +144,14 @@ def _permutation(pivots: Any, size: int) -> Any:
 
 
 def _lu_unpack(outs: Any, LU_data: Any, LU_pivots: Any, unpack_data: bool, unpack_pivots: bool) -> None:
+    if unpack_data and LU_pivots._dtype is int32 and _is_tiny(LU_data):
+        found = [_written(o) for o in outs]
+        first = _place(found[0]) if unpack_pivots else (None, 0)
+        if _native.unpack_small(*_tiny_head(LU_data), *_place(dense(LU_data)), *_place(dense(LU_pivots)), *first,
+                                *_place(found[1]), *_place(found[2])):
+            for out, written in zip(outs, found):
+                deliver(out, written)
+            return
     import numpy
 
     lu, pivots = np_view(LU_data), np_view(LU_pivots)
@@ -261,6 +300,7 @@ def _solve_triangular(out: Any, self: Any, B: Any, upper: bool, left: bool, unit
 def _blas(name: str, array: Any) -> Any:
     from scipy.linalg import get_blas_funcs
 
+    share_threads()
     return get_blas_funcs((name,), (array,))
 
 
@@ -295,6 +335,17 @@ def _cholesky(outs: Any, self: Any, upper: bool, check_errors: bool) -> None:
 
 
 def _qr(outs: Any, A: Any, mode: str) -> None:
+    if _is_tiny(A):
+        Q, R = outs
+        r = _written(R)
+        m, n = A._shape[-2:]
+        found = _written(Q) if mode != "r" else None
+        q = (None, 0) if found is None else _place(found)
+        if _native.qr_small(*_tiny_head(A), *_place(dense(A)), m if mode == "complete" else min(m, n), *q, *_place(r)):
+            deliver(R, r)
+            if found is not None:
+                deliver(Q, found)
+            return
     import numpy
 
     a = np_view(A)
@@ -308,6 +359,8 @@ def _qr(outs: Any, A: Any, mode: str) -> None:
 
 
 def _eigh(outs: Any, A: Any, UPLO: str, compute_v: bool) -> None:
+    if not compute_v and _spectrum(outs[0], A if UPLO in ("L", "l") else A.mT, True):
+        return
     import numpy
 
     a = np_view(A)
@@ -336,6 +389,8 @@ def _eig(outs: Any, self: Any) -> None:
 
 
 def _svd(outs: Any, A: Any, full_matrices: bool, compute_uv: bool, driver: str | None) -> None:
+    if not compute_uv and _spectrum(outs[1], A, False):
+        return
     import numpy
 
     a = np_view(A)
@@ -351,18 +406,50 @@ def _svd(outs: Any, A: Any, full_matrices: bool, compute_uv: bool, driver: str |
         np_view(out)[...] = value
 
 
-def _matrix_exp(out: Any, self: Any) -> None:
-    from scipy.linalg import expm
+# The quotient of polynomials of degree 13 that is nearest to the exponential, good to full precision up to this norm.
+_PADE = (64764752532480000, 32382376266240000, 7771770303897600, 1187353796428800, 129060195264000, 10559470521600,
+         670442572800, 33522128640, 1323241920, 40840800, 960960, 16380, 182, 1)
+_PADE_NORM = 5.37
 
+
+def _matrix_exp(out: Any, self: Any) -> None:
+    import numpy
+
+    share_threads()
     a = np_view(self)
-    if a.size:
-        np_view(out)[...] = expm(a.astype("complex128" if a.dtype.kind == "c" else "float64"))
+    if not a.size:
+        return
+    a = a.astype("complex128" if a.dtype.kind == "c" else "float64")
+    size = numpy.abs(a).sum(-2).max(-1)
+    # Halved until it is small; the result is squared as often.
+    halvings = numpy.zeros(size.shape, "int64")
+    large = numpy.isfinite(size) & (size > _PADE_NORM)
+    halvings[large] = numpy.ceil(numpy.log2(size[large] / _PADE_NORM))
+    a = a * numpy.ldexp(1.0, -halvings)[..., None, None]
+    b, one = _PADE, numpy.eye(a.shape[-1])
+    with numpy.errstate(all="ignore"):
+        a2 = a @ a
+        a4 = a2 @ a2
+        a6 = a4 @ a2
+        odd = a @ (a6 @ (b[13] * a6 + b[11] * a4 + b[9] * a2) + b[7] * a6 + b[5] * a4 + b[3] * a2 + b[1] * one)
+        even = a6 @ (b[12] * a6 + b[10] * a4 + b[8] * a2) + b[6] * a6 + b[4] * a4 + b[2] * a2 + b[0] * one
+        if numpy.isfinite(odd).all():
+            found = numpy.linalg.solve(even - odd, even + odd)
+        else:
+            found = numpy.full_like(a, numpy.nan)
+            fine = numpy.isfinite(odd).all((-2, -1))
+            found[fine] = numpy.linalg.solve((even - odd)[fine], (even + odd)[fine])
+        for i in range(int(halvings.max(initial=0))):
+            more = halvings > i
+            found[more] = found[more] @ found[more]
+        np_view(out)[...] = found
 
 
 def _lstsq(outs: Any, self: Any, b: Any, rcond: float | None, driver: str | None) -> None:
     import numpy
     from scipy.linalg import lstsq
 
+    share_threads()
     solution, residuals, rank, singular = (np_view(o) for o in outs)
     a, right = np_view(self), np_view(b)
     if self.dim() - 1 == b.dim() and self._shape[:-1] == b._shape:

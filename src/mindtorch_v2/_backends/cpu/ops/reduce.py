@@ -82,7 +82,27 @@ def _log_add_exp(x: Any, y: Any) -> Any:
     return np.where(wrong, complex(np.nan, np.nan), added)
 
 
+# So many calls cost less than the way to NumPy.
+_FEW = 16
+
+
+def _add_steps(out: Any, self: Any, d: int) -> None:
+    code, shape = out._dtype.code, self._shape
+    flat, to, at = shape[:d] + (1,) + shape[d + 1:], int(out._offset), int(self._offset)
+    _native.copy(out._storage, to, out._stride, code, self._storage, at, self._stride, code, flat)
+    for i in range(1, shape[d]):
+        before = to + (i - 1) * out._stride[d]
+        _native.binary(_native.LOGADDEXP, out._storage, before, out._stride, code,
+                       self._storage, at + i * self._stride[d], self._stride, code,
+                       out._storage, before + out._stride[d], out._stride, code, flat, code, 1)
+
+
 def _logcumsumexp(out: Any, self: Any, dim: int) -> None:
+    if 0 < len(self._shape) and self._dtype.name in ("float32", "float64") and numel(self) > 0:
+        d = wrap_dim(dim, len(self._shape))
+        if self._shape[d] <= _FEW:
+            _add_steps(out, self, d)
+            return
     import numpy as np
 
     x = np_view(self)

@@ -14,6 +14,7 @@ from ...._ops.search import bincount, isin, unique, unique_consecutive
 from ...._strides import contiguous_strides
 from ...._tensor_base import TensorBase, is_contiguous, make, numel
 from ..kernels.dense import dense, fresh
+from ..kernels.moves import search
 from ..lines import cpu, into, makes
 from ..numpy_view import np_view
 
@@ -27,13 +28,8 @@ def _wide(t: Any) -> Any:
 def _searchsorted(out: Any, sorted_sequence: Any, self: Any, out_int32: bool, right: bool, side: str | None,
                   sorter: Any) -> None:
     where: Any = "right" if right or side == "right" else "left"
-    if sorter is None and isinstance(self, TensorBase) and self._dtype is sorted_sequence._dtype:
-        bounds, x = dense(sorted_sequence), dense(self)
-        if is_contiguous(out) and _native.searchsorted(
-                bounds._storage, int(bounds._offset), bounds._stride, bounds._dtype.code, bounds._shape,
-                x._storage, int(x._offset), x._stride, x._dtype.code, x._shape,
-                out._storage, int(out._offset), out._stride, out._dtype.code, where == "right"):
-            return
+    if sorter is None and isinstance(self, TensorBase) and search(out, sorted_sequence, self, where == "right"):
+        return
     given = (sorted_sequence, self)
     if isinstance(self, TensorBase) and self._dtype is not sorted_sequence._dtype:
         dt = common(sorted_sequence, self)
@@ -55,6 +51,11 @@ def _searchsorted(out: Any, sorted_sequence: Any, self: Any, out_int32: bool, ri
         return
     for at in np.ndindex(rows.shape[:-1]):
         target[at] = np.searchsorted(rows[at], values[at], where)
+
+
+def _bucketize(out: Any, self: Any, boundaries: Any, out_int32: bool, right: bool) -> None:
+    if not isinstance(self, TensorBase) or not search(out, boundaries, self, right):
+        _searchsorted(out, boundaries, self, out_int32, right, None, None)
 
 
 def _bounds(x: Any, low: Any, high: Any) -> tuple[Any, Any]:
@@ -167,6 +168,7 @@ def _line(storage: Any, n: int, dt: dtype) -> TensorBase:
     return make(storage, 0, (n,), (1,), dt, CPU, CPU_KEY)
 
 
+cpu("bucketize", into(_bucketize))
 cpu("searchsorted", into(_searchsorted))
 cpu("bincount", makes(_bincount))
 cpu("_unique2", makes(_unique))

@@ -11,6 +11,7 @@ from ...._strides import may_overlap, strides_contiguous
 from ...._tensor_base import numel
 from ...common.runtime import copy_same_device
 from ...common.transfer import map_plain
+from ..kernels.moves import roll_one
 from ..kernels.shape import Cat, ConstantPad, Flip, Stack, Triangle
 from ..lines import cpu, into
 from ..numpy_view import np_view
@@ -30,16 +31,16 @@ def _unfold_backward(out: Any, grad_in: Any, input_sizes: Ints, dim: int, size: 
         whole[...] = g[0]
         return
     d = dim % whole.ndim
-    # One window element at a time: those do not overlap each other.
-    for k in range(size):
-        shape = list(whole.shape)
-        strides = list(whole.strides)
+    # As many neighbours of a window at a time as windows lie apart: those do not overlap each other.
+    for k in range(0, size, step):
+        width = min(step, size - k)
+        shape, strides = [*whole.shape, width], [*whole.strides, whole.strides[d]]
         shape[d] = g.shape[d]
+        strides[d] *= step
         start = [slice(None)] * whole.ndim
         start[d] = slice(k, None)
-        strides[d] *= step
         part = as_strided(whole[tuple(start)], shape, strides)
-        part += g[..., k]
+        part += g[..., k:k + width]
 
 
 def _places(size: Ints, stride: Ints, offset: int) -> Any:
@@ -80,6 +81,9 @@ def _roll(out: Any, self: Any, shifts: Ints, dims: Ints) -> None:
         shape, source, target, dims = (numel(self),), (1,), (1,), (0,)
     if not dims or numel(self) == 0 or not shape:
         copy_same_device(out, roll_in_parts(self, shifts, dims))
+        return
+    if len(dims) == 1:
+        roll_one(out, self, shape, source, target, shifts[0], wrap_dim(dims[0], len(shape)))
         return
     moved: dict[int, int] = {}
     for shift, dim in zip(shifts, dims):

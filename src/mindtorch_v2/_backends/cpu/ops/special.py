@@ -12,7 +12,7 @@ from ...._ops.rules.layout import expand_strides
 from ...._ops.special import POLYNOMIALS
 from ...._tensor_base import TensorBase, numel
 from ..kernels.dense import deliver, dense_as, operand, target, wide_dtype
-from ..lines import cpu, into
+from ..lines import binary, cpu, into
 from ..numpy_view import np_view
 from .polynomials import far_polynomial
 
@@ -142,10 +142,6 @@ def _numpy_into(name: str, out: Any, *args: Any) -> None:
     np_view(out)[...] = getattr(numpy, name)(*[np_view(a).astype(np_view(out).dtype) for a in args])
 
 
-def _numpy(name: str) -> Any:
-    return into(lambda out, *args: _numpy_into(name, out, *args))
-
-
 def _nextafter(out: Any, self: Any, other: Any) -> None:
     if out._dtype.itemsize < 4:
         _numpy_into("nextafter", out, self, other)
@@ -166,7 +162,8 @@ def _frexp(outs: Any, self: Any) -> None:
     np_view(outs[1])[...] = exponent
 
 
-for _name in ("gcd", "lcm"):
-    cpu(_name, _numpy(_name))
+cpu("gcd", binary("GCD"))
+cpu("lcm", binary("LCM"))
+cpu("heaviside", binary("HEAVISIDE"))
 cpu("nextafter", into(_nextafter, aliasing=True))
 cpu("frexp.Tensor", into(_frexp))

@@ -14,6 +14,7 @@ from ...._ops.vision import blocks, check_grid, window_of
 from ...._tensor_base import numel
 from ...recorded import Whole
 from ..kernels.dense import deliver, dense_as, fresh, operand, target, triple, wide_dtype
+from ..kernels.moves import channel_shuffle, pixel_shuffle, pixel_unshuffle
 from ..lines import cpu, into
 
 Ints = tuple[int, ...]
@@ -49,49 +50,9 @@ def _col2im(out: Any, self: Any, output_size: Ints, kernel_size: Ints, dilation:
     deliver(out, y)
 
 
-def _interleave(inner: Any, outer: Any, r: int, into_inner: bool) -> None:
-    """Copy between (.., c * r * r, h, w) and (.., c, h * r, w * r)."""
-    n = len(inner._shape) - 3
-    c, h, w = outer._shape[n], inner._shape[n + 1], inner._shape[n + 2]
-    by_channel, by_row, by_column = inner._stride[n:]
-    front = inner._stride[:n]
-    one = (*front, by_channel * r * r, by_row, by_channel * r, by_column, by_channel)
-    by_channel, by_row, by_column = outer._stride[n:]
-    front = outer._stride[:n]
-    other = (*front, by_channel, by_row * r, by_row, by_column * r, by_column)
-    pair = ((inner, one), (outer, other)) if into_inner else ((outer, other), (inner, one))
-    (to, steps), (source, strides) = pair
-    _native.copy(
-        to._storage, int(to._offset), steps, to._dtype.code,
-        source._storage, int(source._offset), strides, source._dtype.code,
-        (*inner._shape[:n], c, h, r, w, r))
-
-
-def _pixel_shuffle(out: Any, self: Any, upscale_factor: int) -> None:
-    if numel(out) > 0:
-        _interleave(self, out, upscale_factor, False)
-
-
-def _pixel_unshuffle(out: Any, self: Any, downscale_factor: int) -> None:
-    if numel(out) > 0:
-        _interleave(out, self, downscale_factor, True)
-
-
-def _channel_shuffle(out: Any, self: Any, groups: int) -> None:
-    if numel(out) == 0:
-        return
-    n, c, *places = self._shape
-    each = c // groups
-    (x, by_channel, *rest), (y, channels, *steps) = self._stride, out._stride
-    _native.copy(
-        out._storage, int(out._offset), (y, channels * groups, channels, *steps), out._dtype.code,
-        self._storage, int(self._offset), (x, by_channel, by_channel * each, *rest), self._dtype.code,
-        (n, each, groups, *places))
-
-
-cpu("pixel_shuffle", into(_pixel_shuffle))
-cpu("pixel_unshuffle", into(_pixel_unshuffle))
-cpu("channel_shuffle", into(_channel_shuffle))
+cpu("pixel_shuffle", into(pixel_shuffle))
+cpu("pixel_unshuffle", into(pixel_unshuffle))
+cpu("channel_shuffle", into(channel_shuffle))
 cpu("im2col", into(_im2col))
 cpu("col2im", into(_col2im))
 
