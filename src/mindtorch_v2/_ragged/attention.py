@@ -73,5 +73,9 @@ def _strided(op: Op, query: Any, key: Any, value: Any, attn_mask: Any, *rest: An
             "scaled_dot_product_attention: Nested tensors for query / key are not supported when an explicit attn_mask "
             "is set"
         )
+    if rest[1]:
+        raise RuntimeError(
+            "_scaled_dot_product_attention: Nested tensors for query / key are not supported when is_causal=True"
+        )
     each = zip(components(query), components(key), components(value), strict=True)
     return strided_from_list([op.call((q, k, v, None, *rest)) for q, k, v in each])

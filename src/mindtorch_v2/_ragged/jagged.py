@@ -15,7 +15,7 @@ from .._tensor_base import TensorBase
 from .construct import from_padded, padded_to
 from .history import components, values_of, wrap
 from .parts import Jagged, is_nested, parts, structure_of
-from .table import JAGGED, first_nested, serves, shown
+from .table import JAGGED, first_nested, refusal, serves, shown
 
 
 # -- dimensions ---------------------------------------------------------------------------------------------------
@@ -91,7 +91,58 @@ def _detach(op: Op, self: Any) -> Any:
     return made(parts(self).values.detach(), structure_of(self))
 
 
-@serves(JAGGED, "native_dropout", "dropout", "bernoulli", "alpha_dropout", "feature_dropout")
+@serves(JAGGED, "alpha_dropout", "feature_dropout", "feature_alpha_dropout")
+def _without_noise(op: Op, self: Any, p: float, train: bool) -> Any:
+    """All or nothing: noise by element or by channel has no kernel."""
+    if train and 0 < p < 1:
+        if op.name == "alpha_dropout":
+            raise refusal("bernoulli_.float", self)
+        raise RuntimeError("new_empty() not supported for NJT with shape != ()")
+    return self * 0.0 if train and p == 1 else self
+
+
+@serves(JAGGED, "one_hot")
+def _one_hot(op: Op, self: Any, classes: int) -> Any:
+    return wrap(op.call((values_of(self), classes)), structure_of(self))
+
+
+@serves(JAGGED, "linalg_matrix_power")
+def _matrix_power(op: Op, self: Any, n: int) -> Any:
+    structure = structure_of(self)
+    if structure.ragged >= self.dim() - 2:
+        rows, columns = self._shape[-2:]
+        raise RuntimeError(
+            f"linalg.matrix_power: A must be batches of square matrices, but they are {rows} by {columns} matrices"
+        )
+    return wrap(op.call((values_of(self), n)), structure)
+
+
+@serves(JAGGED, "sum_to_size")
+def _sum_to_size(op: Op, self: Any, size: Any) -> Any:
+    """A dense sum: the ragged dimension must be among those that are summed over."""
+    shape, lead = self._shape, self.dim() - len(size)
+    kept = [d for d in range(max(lead, 0), len(shape)) if size[d - lead] == shape[d]]
+    summed = [d for d in range(len(shape)) if d not in kept]
+    if lead < 0 or any(d >= lead and size[d - lead] != 1 for d in summed) or structure_of(self).ragged in kept:
+        raise RuntimeError(
+            "NestedTensor does not support directly calling torch.ops.aten.size; please use `nested_tensor.size()` "
+            "instead."
+        )
+    if 0 in summed:
+        values = values_of(self)
+        return values.sum([d - 1 for d in summed if d > 0], keepdim=True).reshape(tuple(size))
+    return self.sum(summed, keepdim=True).reshape(tuple(size))
+
+
+@serves(JAGGED, "_softmax_backward_data")
+def _softmax_back(op: Op, grad: Any, output: Any, dim: int, dtype: Any) -> Any:
+    if not (is_nested(grad) and is_nested(output)) or wrap_dim(dim, grad.dim()) in (0, structure_of(grad).ragged):
+        raise refusal("_softmax_backward_data.default", grad if is_nested(grad) else output)
+    d = wrap_dim(dim, grad.dim()) - 1
+    return wrap(op.call((values_of(grad), values_of(output), d, dtype)), structure_of(grad))
+
+
+@serves(JAGGED, "native_dropout", "dropout", "bernoulli")
 def _on_values(op: Op, self: Any, *rest: Any) -> Any:
     """An operator of the values that knows nothing of the structure."""
     return wrapped(op.call((values_of(self), *rest)), structure_of(self))

@@ -1,17 +1,18 @@
 """The size of a ragged dimension: a number of which only its identity is known.
 
 Invariant: two such sizes are equal if they stand for the same offsets. It is an `int` too, so that a shape is a tuple
-of ints; its value as one is above all sizes that memory has.
+of ints; its value as one is above all sizes that memory has, and operators are given that value.
 """
 
 from __future__ import annotations
 
 from typing import Any
 
+from .._sizes import RAGGED
 from .._symbolic_types import SymInt
 
-# Beyond what a process can address, so that no memory is ever asked for with one.
-_BASE = 1 << 48
+# How far apart the values of one size and of its double are.
+_TIMES = 1 << 40
 
 
 class NestedIntNode:
@@ -45,7 +46,7 @@ class NestedInt(SymInt, int):
     __module__ = "torch"
 
     def __new__(cls, node: NestedIntNode) -> NestedInt:
-        return int.__new__(cls, (_BASE + node.t_id) * node.coeff)
+        return int.__new__(cls, RAGGED + (node.coeff - 1) % (1 << 19) * _TIMES + node.t_id % _TIMES)
 
     def __init__(self, node: NestedIntNode) -> None:
         super().__init__(node)
@@ -59,6 +60,8 @@ class NestedInt(SymInt, int):
         return int.__hash__(self)
 
     def __eq__(self, other: object) -> bool:
+        if isinstance(other, NestedInt):
+            return self.node.t_id == other.node.t_id and bool(self.node.coeff == other.node.coeff)
         return isinstance(other, int) and int.__eq__(self, other)
 
     def __ne__(self, other: object) -> bool:
@@ -87,6 +90,42 @@ class NestedInt(SymInt, int):
 
     def __reduce__(self) -> Any:
         raise TypeError("a ragged size cannot be pickled; pickle the nested tensor")
+
+
+def _without(name: str, attribute: str) -> Any:
+    """A method of an int that a ragged size has not: what is no number cannot be counted with."""
+
+    def refused(self: NestedInt, *others: Any) -> Any:
+        raise AttributeError(f"'NestedIntNode' object has no attribute '{attribute}'", name=attribute, obj=self.node)
+
+    refused.__name__ = name
+    return refused
+
+
+# By the attributes of a node that PyTorch asks for. `__index__` of an int is never asked.
+_WITHOUT = {
+    "add": "add radd",
+    "sub": "sub",
+    "neg": "rsub neg",
+    "pos": "pos",
+    "abs": "abs",
+    "int_floordiv": "floordiv rfloordiv",
+    "int_truediv": "truediv rtruediv",
+    "mod": "mod rmod",
+    "pow_by_natural": "pow rpow",
+    "bitwise_and": "and rand",
+    "bitwise_or": "or ror",
+    "bitwise_xor": "xor rxor",
+    "lshift": "lshift rlshift",
+    "rshift": "rshift rrshift",
+    "int_": "int float",
+    "trunc": "trunc",
+    "floor": "floor",
+    "ceil": "ceil",
+}
+for _attribute, _names in _WITHOUT.items():
+    for _name in _names.split():
+        setattr(NestedInt, f"__{_name}__", _without(f"__{_name}__", _attribute))
 
 
 def _at_least(a: Any, b: Any) -> bool:

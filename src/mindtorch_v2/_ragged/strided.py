@@ -15,7 +15,7 @@ from .._tensor_base import TensorBase
 from .construct import is_packed, strided_from_list
 from .history import components, values_of, wrap
 from .parts import Strided, is_nested, made, parts, structure_of
-from .table import STRIDED, first_nested, serves
+from .table import STRIDED, first_nested, refusal, serves, sized
 
 
 def inner(nested: Any, dim: int, name: str, extra: int = 0) -> int:
@@ -136,7 +136,17 @@ def _like(op: Op, self: Any, *rest: Any) -> Any:
     return wrap(op.call((parts(self).values, *given)), structure)
 
 
-@serves(STRIDED, "dropout", "native_dropout", "alpha_dropout")
+@serves(STRIDED, "alpha_dropout", "feature_dropout", "feature_alpha_dropout")
+def _without_noise(op: Op, self: Any, p: float, train: bool) -> Any:
+    """All or nothing: noise by element or by channel has no kernel."""
+    if train and 0 < p < 1:
+        if op.name == "alpha_dropout":
+            raise refusal("bernoulli_.float", self)
+        raise sized(op.title())
+    return self * 0.0 if train and p == 1 else self
+
+
+@serves(STRIDED, "dropout", "native_dropout")
 def _on_buffer(op: Op, self: Any, *rest: Any) -> Any:
     found = op.call((values_of(self), *rest))
     many = isinstance(found, (tuple, list))
@@ -158,11 +168,18 @@ def _copy(op: Op, self: Any, src: Any, non_blocking: bool) -> Any:
 
 
 # -- each by itself -----------------------------------------------------------------------------------------------
-@serves(STRIDED, "linear", "embedding", "layer_norm", "rms_norm")
+@serves(STRIDED, "linear", "embedding", "layer_norm")
 def _each(op: Op, *args: Any) -> Any:
     at = next(i for i, a in enumerate(args) if is_nested(a))
     if op.name == "embedding" and at == 0:
         raise RuntimeError("get_nested_tensor_impl requires a NestedTensor.")
+    if op.name == "embedding" and args[1].dim() > 2:
+        raise RuntimeError(
+            "Expected indices.dim() < 3 to be true, but got false.  (Could this error message be improved?  If so, "
+            "please report an enhancement request to PyTorch.)"
+        )
+    if op.name == "layer_norm" and at > 0:
+        raise RuntimeError(f"NestedTensor {'weight' if at == 2 else 'bias'} not supported for layer_norm")
     if op.name == "linear":
         if args[0].dim() != 3 or args[1].dim() != 2:
             raise RuntimeError(
@@ -197,11 +214,10 @@ def _along_back(op: Op, grad: Any, output: Any, dim: int, dtype: Any) -> Any:
     return listed([op.call((g, out, wrap_dim(dim, grad.dim()) - 1, dtype)) for g, out in pairs], grad)
 
 
-@serves(STRIDED, "sum", "mean")
+@serves(STRIDED, "sum")
 def _sum(op: Op, self: Any, dim: Any, keepdim: bool, dtype: Any) -> Any:
     if dim is None or not dim:
-        many = [t.reshape(-1) for t in components(self)]
-        return op.call((torch.cat(many) if many else values_of(self), None, False, dtype))
+        raise refusal("sum", self)
     dims = [wrap_dim(d, self.dim()) for d in dim]
     if dims != [self.dim() - 1]:
         raise RuntimeError(
@@ -218,6 +234,11 @@ def _sum(op: Op, self: Any, dim: Any, keepdim: bool, dtype: Any) -> Any:
 def _matmul(op: Op, self: Any, other: Any) -> Any:
     name = op.title()
     for t, role in ((self, "first"), (other, "second")):
+        if t.dim() > 3 and name == "bmm":
+            raise RuntimeError(f"{'batch1' if role == 'first' else 'batch2'} must be a 3D tensor")
+        if name == "matmul" and not is_nested(t) and not (role == "second" and t.dim() == 2 and self.dim() > 3):
+            words = ("non-nested", "nested") if role == "first" else ("nested", "non-nested")
+            raise RuntimeError(f"Expected both to be nested, but got a {words[0]} self and {words[1]} other")
         if t.dim() < 3 and (name == "bmm" or is_nested(t)):
             what = "batch1" if role == "first" else "batch2"
             raise RuntimeError(
@@ -307,6 +328,13 @@ def _squeeze(op: Op, self: Any, dim: int) -> Any:
     return viewed(self, [t.squeeze(d - 1) for t in plain(self)]) if self._shape[d] == 1 else self
 
 
+@serves(STRIDED, "squeeze.dims")
+def _squeeze_some(op: Op, self: Any, dims: Any) -> Any:
+    for d in sorted([wrap_dim(d, self.dim()) for d in dims], reverse=True):
+        self = _squeeze(op, self, d)
+    return self
+
+
 @serves(STRIDED, "squeeze")
 def _squeeze_all(op: Op, self: Any) -> Any:
     raise RuntimeError(
@@ -380,6 +408,44 @@ def _view(op: Op, self: Any, size: Any) -> Any:
     return viewed(self, found) if name == "view" else listed(found, self)
 
 
+@serves(STRIDED, "reshape_as")
+def _reshape_as(op: Op, self: Any, other: Any) -> Any:
+    if not (is_nested(self) and is_nested(other)):
+        raise sized("reshape_as")
+    many, like = components(self), structure_of(other).sizes
+    if len(many) != len(like):
+        raise RuntimeError(
+            f"reshape_as(): nested tensors of {len(many)} and {len(like)} parts cannot have the same shape"
+        )
+    return listed([t.reshape(size) for t, size in zip(many, like)], self)
+
+
+@serves(STRIDED, "view_as")
+def _view_as(op: Op, self: Any, other: Any) -> Any:
+    raise sized("view_as")
+
+
+@serves(STRIDED, "where")
+def _where(op: Op, condition: Any, self: Any, other: Any) -> Any:
+    if not is_nested(condition):
+        raise RuntimeError("condition must be nested")
+    if not is_nested(other):
+        raise RuntimeError("other must be nested")
+    if isinstance(self, TensorBase) and is_nested(self):
+        raise RuntimeError("self must not be nested")
+    if structure_of(condition).sizes != structure_of(other).sizes:
+        raise RuntimeError("condition and other must have the same shape")
+    pairs = zip(components(condition), components(other))
+    return listed([op.call((c, self, o)) for c, o in pairs], other)
+
+
+@serves(STRIDED, "linalg_matrix_power")
+def _matrix_power(op: Op, self: Any, n: int) -> Any:
+    if n < 1:
+        raise RuntimeError("get_nested_tensor_impl requires a NestedTensor.")
+    return listed([op.call((t, n)) for t in components(self)], self)
+
+
 @serves(STRIDED, "cat")
 def _cat(op: Op, tensors: Any, dim: int) -> Any:
     if not all(is_nested(t) for t in tensors):
@@ -397,10 +463,3 @@ def _is_same_size(op: Op, self: Any, other: Any) -> bool:
         words.append("While Other is nested." if is_nested(other) else "While Other is not nested.")
         raise RuntimeError(f"Expected both self and other to be nested tensors. {' '.join(words)}")
     return bool(structure_of(self).sizes == structure_of(other).sizes)
-
-
-@serves(STRIDED, "equal")
-def _equal(op: Op, self: Any, other: Any) -> bool:
-    return bool(structure_of(self).sizes == structure_of(other).sizes) and all(
-        torch.equal(a, b) for a, b in zip(plain(self), plain(other))
-    )

@@ -57,7 +57,8 @@ _STRIDED_ELEMENTS = frozenset(
 _SIZED = frozenset(
     "adaptive_avg_pool1d adaptive_max_pool1d avg_pool1d batch_norm combinations cosine_embedding_loss "
     "cosine_similarity cross cross_entropy_loss dsplit.int expand_as flatten.using_ints group_norm hsplit.int kron "
-    "nanquantile.scalar nll_loss_nd one_hot quantile.scalar sum_to_size take_along_dim vsplit.int".split()
+    "nanquantile.scalar nll_loss_nd one_hot quantile.scalar rms_norm sum_to_size take_along_dim "
+    "vsplit.int".split()
 )
 # Operators that PyTorch does not have for the jagged layout.
 _REFUSED = frozenset(
@@ -112,14 +113,24 @@ def shown(op: Op, args: tuple[Any, ...]) -> str:
 def refused(op: Op, args: tuple[Any, ...]) -> Exception:
     """The error for an operator that has no kernel for the layouts of its arguments."""
     name = shown(op, args)
-    if parts(first_nested(args)).layout is jagged:
+    if parts(first_nested(args)).layout is not jagged and name.removesuffix(".default") in _SIZED:
+        return sized(name.removesuffix(".default"))
+    return refusal(name, first_nested(args))
+
+
+def sized(name: str) -> RuntimeError:
+    """The error of an operator that asks for the sizes of a tensor of the strided layout."""
+    return RuntimeError(
+        "Internal error: NestedTensorImpl doesn't support sizes. Please file an issue.\n"
+        f"'{name}' has no kernel for nested tensors of layout torch.strided."
+    )
+
+
+def refusal(name: str, nested: Any) -> NotImplementedError:
+    """The error of an operator, by PyTorch's name, that has no kernel for a nested tensor."""
+    if parts(nested).layout is jagged:
         return NotImplementedError(f"aten.{name}: no kernel for nested tensors of layout torch.jagged")
-    if name.removesuffix(".default") in _SIZED:
-        return RuntimeError(
-            "Internal error: NestedTensorImpl doesn't support sizes. Please file an issue.\n"
-            f"'{name.removesuffix('.default')}' has no kernel for nested tensors of layout torch.strided."
-        )
-    where = {"cpu": "CPU", "meta": "Meta", "npu": "PrivateUse1"}.get(first_nested(args).device.type, "")
+    where = {"cpu": "CPU", "meta": "Meta", "npu": "PrivateUse1"}.get(nested.device.type, "")
     return NotImplementedError(
         f"Could not run 'aten::{name.removesuffix('.default')}' with arguments from the 'NestedTensor{where}' backend. "
         "This could be because the operator doesn't exist for this backend, or was omitted during the selective/custom "
@@ -145,7 +156,7 @@ def serve(op: Op, args: tuple[Any, ...], keys: int) -> Any:
             f"{op.title()}(): nested tensors of the layouts torch.jagged and torch.strided cannot be mixed"
         )
     table, pointwise = (JAGGED, _jagged_pointwise()) if jagged in layouts else (STRIDED, _strided_pointwise())
-    if table is JAGGED and (op.name in _REFUSED or (op.name == "rsub" and isinstance(args[1], TensorBase))):
+    if table is JAGGED and (op.name in _REFUSED or _by_tensor(op, args)):
         raise refused(op, args)
     fn = table.get(op.name)
     if fn is not None:
@@ -159,6 +170,12 @@ def serve(op: Op, args: tuple[Any, ...], keys: int) -> Any:
     if op.composite is not None and op.name in _COMPOSITES:
         return op.composite.run(op, args, keys)
     raise refused(op, args)
+
+
+def _by_tensor(op: Op, args: tuple[Any, ...]) -> bool:
+    """Whether an operator is there for numbers only, and was given a tensor."""
+    place = {"rsub": 1, "masked_fill": 2}.get(op.name)
+    return place is not None and isinstance(args[place], TensorBase)
 
 
 def _lacks(op: Op, args: tuple[Any, ...]) -> bool:

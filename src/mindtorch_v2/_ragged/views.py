@@ -93,7 +93,26 @@ def _parts_along(op: Op, self: Any, *rest: Any) -> Any:
     return tuple([wrap(v, structure_of(self)) for v in found]) if many else wrap(found, structure_of(self))
 
 
-@serves(JAGGED, "chunk", "unsafe_chunk")
+@serves(JAGGED, "narrow.Tensor")
+def _narrow(op: Op, self: Any, dim: int, start: Any, length: int) -> Any:
+    return self.narrow(dim, int(start.item()), length)
+
+
+@serves(JAGGED, "tensor_split.sections", "tensor_split.indices")
+def _tensor_split(op: Op, self: Any, how: Any, dim: int) -> Any:
+    packed_only(self, "tensor_split(self: jt, ...)")
+    pieces = op.call((values_of(self), how, inner(self, dim, "tensor_split")))
+    return tuple([wrap(v, structure_of(self)) for v in pieces])
+
+
+@serves(JAGGED, "unsafe_chunk")
+def _unsafe_chunk(op: Op, self: Any, chunks: int, dim: int) -> Any:
+    raise RuntimeError(
+        "NestedTensor does not support directly calling torch.ops.aten.size; please use `nested_tensor.size()` instead."
+    )
+
+
+@serves(JAGGED, "chunk")
 def _chunk(op: Op, self: Any, chunks: int, dim: int) -> Any:
     packed_only(self, "chunk_default(self: jt, chunks: any, dim: any?)")
     structure, values = structure_of(self), values_of(self)

@@ -393,10 +393,9 @@ def floor_divide_(self: Any, other: Any) -> Any:
 
 @serves("pow")
 def power(self: Any, exponent: Any) -> Any:
-    if not is_coo(self) or not _is_scalar(exponent):
-        form = (
-            "Tensor_Scalar" if _is_scalar(exponent) else "Tensor_Tensor" if isinstance(self, TensorBase) else "Scalar"
-        )
+    if not is_coo(self) or isinstance(exponent, TensorBase):
+        by_tensor = "Tensor_Tensor" if isinstance(self, TensorBase) else "Scalar"
+        form = by_tensor if isinstance(exponent, TensorBase) else "Tensor_Scalar"
         raise refused(f"pow.{form}", [t for t in (self, exponent) if isinstance(t, TensorBase)])
     if exponent == 0:
         raise RuntimeError("pow: cannot raise to zeroth power on sparse tensor; it would make the result tensor dense")

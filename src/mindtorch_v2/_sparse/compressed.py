@@ -99,7 +99,9 @@ def to_coo(t: Any) -> Any:
     ]
     indices = torch.stack([x.reshape(-1).to(torch.int64) for x in (*ids, r, c)])
     values = values.reshape(prod(lead) * prod(each), *t._shape[batch + 2 :])
-    return coo(indices, values, t._shape, p.layout is sparse_csr)
+    # In order by rows without looking: rows of elements, blocks of one row, a single block.
+    ordered = p.layout is sparse_csr or (block is not None and not batch and len(p.values) <= 1)
+    return coo(indices, values, t._shape, ordered or (p.layout is sparse_bsr and block is not None and block[0] == 1))
 
 
 def _entries(t: Any, layout: Layout, block: tuple[int, int] | None) -> Any:

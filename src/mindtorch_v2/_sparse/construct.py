@@ -176,7 +176,6 @@ def _make(
     size = given.get("size")
     size = _compressed_size(fixed, outer, inner, values) if size is None else _size(name, size, 4)
     made = make_compressed(outer, inner, values, size, fixed, options.get("check_invariants"))
-    _warn_beta(fixed)
     return _finish(made, options.get("requires_grad", False))
 
 
@@ -184,16 +183,6 @@ def _compressed_forms(name: str, outer: str, inner: str, args: tuple[Any, ...]) 
     options = f"*, torch.dtype dtype = None, torch.layout layout = None, {_OPTIONS}"
     head = f"object {outer}, object {inner}, object values"
     return _wrong(name, args, [f"{head}, tuple of ints size, {options}", f"{head}, {options}"])
-
-
-def _warn_beta(layout: Any) -> None:
-    from .._warn import warn_once
-
-    kind = layout.name[-3:].upper()
-    warn_once(
-        f"Sparse {kind} tensor support is in beta state. If you miss a functionality in the sparse tensor support, "
-        "please submit a feature request to https://github.com/pytorch/pytorch/issues."
-    )
 
 
 @overridable

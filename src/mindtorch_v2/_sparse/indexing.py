@@ -232,7 +232,9 @@ def index_select(self: Any, dim: int, index: Any) -> Any:
 def narrow_copy(self: Any, dim: int, start: int, length: int) -> Any:
     if not is_coo(self):
         raise refused("narrow_copy", [self])
-    d = wrap_dim(dim, self.dim())
+    if not 0 <= dim < self.dim():
+        raise RuntimeError(f"Dimension {dim} out of range. Expecting 0 <= dim < {self.dim()}.")
+    d = dim
     n, p = self._shape[d], parts(self)
     if length < 0:
         raise RuntimeError("narrow(): length must be non-negative.")

@@ -13,6 +13,7 @@ from .._layout import layout as Layout
 from .._layout import sparse_bsc, sparse_bsr, sparse_coo, sparse_csc, sparse_csr, strided
 from .._sizes import numel_of
 from .._tensor_base import TensorBase, alias, make
+from .._warn import warn_once
 
 ROWS = (sparse_csr, sparse_bsr)
 COLUMNS = (sparse_csc, sparse_bsc)
@@ -117,7 +118,11 @@ def coo(indices: Any, values: Any, shape: Any, coalesced: bool = False) -> Any:
 
 
 def compressed(layout: Layout, outer: Any, inner: Any, values: Any, shape: Any) -> Any:
-    """A CSR, CSC, BSR or BSC tensor of parts that fit."""
+    """A CSR, CSC, BSR or BSC tensor of parts that fit. PyTorch warns once a process of each."""
+    warn_once(
+        f"Sparse {layout.name[-3:].upper()} tensor support is in beta state. If you miss a functionality in the sparse "
+        "tensor support, please submit a feature request to https://github.com/pytorch/pytorch/issues."
+    )
     batch = len(outer._shape) - 1
     dense = len(values._shape) - batch - 1 - (2 if layout in BLOCKS else 0)
     p = Parts(layout, plain_alias(outer), plain_alias(inner), plain_alias(values), 2, dense, False)

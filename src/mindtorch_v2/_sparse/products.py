@@ -70,6 +70,7 @@ def check_2d(name: str, self: Any, mat2: Any) -> None:
 
 _PRODUCT: Any = _native.sparse_product
 _MM: Op = registry.get("mm")
+_SOFT_MARGIN: Op = registry.get("soft_margin_loss")
 _MV: Op = registry.get("mv")
 _F32, _F64 = torch.float32, torch.float64
 _CPU, _MEMORY = int(CPU), int(MEMORY)
@@ -384,6 +385,11 @@ def matmul(self: Any, other: Any) -> Any:
     if dims == (1, 2) and not is_sparse(self):
         return torch.mv(other.t(), self)
     if dims == (3, 3):
+        if is_coo(self) or is_coo(other):
+            raise RuntimeError(
+                "expand is unsupported for Sparse tensors. 'matmul' multiplies no batches of layout torch.sparse_coo; "
+                "torch.bmm does."
+            )
         return torch.bmm(self, other)
     raise refused("matmul", [t for t in (self, other) if is_sparse(t)])
 
@@ -396,12 +402,22 @@ def linear(input: Any, weight: Any, bias: Any) -> Any:
         return single if bias is None else single + bias
     if weight.dim() != 2 or not input.dim() or is_sparse(bias) or (is_sparse(input) and input.dim() != 2):
         raise refused("linear", [t for t in (input, weight, bias) if is_sparse(t)])
+    if bias is not None and input.dim() == 2 and bias.dim() == 1:
+        return torch.addmm(bias, input, weight.t())
     rows = input if input.dim() == 2 else input.reshape((-1, input._shape[-1]))
     found = _MM.call((rows, weight.t()))
     if bias is not None:
         # A matrix and a row have a dense sum.
         found = (found if not is_sparse(found) or is_coo(found) else found.to_dense()) + bias
     return found if input.dim() == 2 else found.reshape((*input._shape[:-1], found._shape[-1]))
+
+
+@serves("soft_margin_loss", above=True)
+def soft_margin_loss(self: Any, target: Any, reduction: int) -> Any:
+    """The loss of dense scores: the product with sparse signs is no longer sparse after the first step."""
+    if is_sparse(self) or not is_coo(target):
+        raise refused("soft_margin_loss", [t for t in (self, target) if is_sparse(t)])
+    return _SOFT_MARGIN.call((self, target.to_dense(), reduction))
 
 
 @serves("addr", above=True)

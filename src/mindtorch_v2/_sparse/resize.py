@@ -92,12 +92,12 @@ def resized(t: Any, size: tuple[int, ...]) -> Any:
 
 def resized_as(t: Any, template: Any) -> Any:
     """`Tensor.resize_as_`"""
+    if is_coo(t) and (not is_sparse(template) or not is_coo(template)):
+        raise refused("resize_", [t])
     if tuple(t._shape) == tuple(template._shape):
         return t
     if not is_coo(t):
         return resized(t, tuple(template._shape))
-    if not is_sparse(template) or not is_coo(template):
-        raise refused("resize_", [t])
     p = parts(template)
     return coo_resized(t, "resize_as_", tuple(template._shape), p.sparse_dim, p.dense_dim, False)
 

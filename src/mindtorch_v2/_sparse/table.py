@@ -14,7 +14,7 @@ from .._autograd.record import NO_DERIVATIVE, NO_GRADIENT, Formulas
 from .._dispatch import registry
 from .._dispatch.keys import AUTOGRAD, BATCHED, DEVICE_BITS, FORWARD, FUNCTIONALIZE, TORCH_DISPATCH
 from .._dispatch.op import RESOLVERS, Derivative, FnKernel, Kernel, Op, Overrider
-from .._operators import CUSTOM, overload_for
+from .._operators import definitions, overload_for
 from .._tensor_base import TensorBase, bump
 from .parts import is_sparse, parts, replace, with_values
 from .refusals import refused
@@ -122,7 +122,9 @@ def row(schema: str, grad: dict[Any, Any] | None = None, node: str | None = None
         TABLE[op.name] = Entry(kernel, None, False)
         ROWS[name] = op
         if name not in registry.OPS:
-            CUSTOM.setdefault("aten", {}).setdefault(name, op)
+            known = definitions("aten")
+            if name not in known:
+                known[name] = op
         return op
 
     return declare

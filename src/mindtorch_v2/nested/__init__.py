@@ -155,6 +155,8 @@ def nested_tensor_from_jagged(
         if lengths is None:
             raise RuntimeError("nested_tensor_from_jagged(): At least one of offsets or lengths is required.")
         offsets, lengths = torch.nn.functional.pad(lengths.cumsum(0), (1, 0)), None
+    if offsets.dim() != 1:
+        raise AssertionError(f"offsets must be 1D, but got {offsets.dim()}D")
     if jagged_dim is not None and jagged_dim < 1:
         raise ValueError(f"Expected jagged_dim >=1, but got {jagged_dim}.")
     ragged = 1 if jagged_dim is None else jagged_dim

@@ -67,6 +67,31 @@ def _all_kept(t: Any) -> Any:
     return t if is_masked_tensor(t) else MaskedTensor(t, torch.ones_like(t, dtype=torch.bool))
 
 
+def _refuser(name: str) -> Callable[..., Any]:
+    def refused(*args: Any, **kwargs: Any) -> Any:
+        raise TypeError(
+            f"Multiple dispatch failed for 'torch._ops.aten.{name}'; all __torch_dispatch__ handlers returned "
+            f"NotImplemented:\n\n  - tensor subclass {MaskedTensor}\n\n"
+            "For more information, try re-running with TORCH_LOGS=not_implemented"
+        )
+
+    return refused
+
+
+# Functions that would look at the data, or at the sizes alone, without asking for the mask.
+_REFUSED = {
+    "equal.default": (torch.equal, _TENSOR.equal),
+    "resize_.default": (_TENSOR.resize_,),
+    "resize_as_.default": (_TENSOR.resize_as_,),
+    "_trilinear.default": (torch.bilinear, torch.nn.functional.bilinear),
+    "_pdist_forward.default": (torch.pdist, torch.nn.functional.pdist),
+    "linspace.Tensor_Tensor": (torch.linspace,),
+    "logspace.Tensor_Tensor": (torch.logspace,),
+}
+for _name, _fns in _REFUSED.items():
+    FUNCTIONS.update(dict.fromkeys(_fns, _refuser(_name)))
+
+
 # -- above autograd -----------------------------------------------------------------------------------------------
 def _needs_masked(name: str, input: Any) -> None:
     if not is_masked_tensor(input):
