@@ -600,13 +600,13 @@ def _flatten(tree: PyTree, leaves: list[Any], is_leaf: Leaf) -> TreeSpec:
 def tree_unflatten(leaves: Iterable[Any], treespec: TreeSpec) -> PyTree:
     """The tree with this nesting and these leaves."""
     values = list(leaves)
+    if treespec is _LEAF and len(values) == 1:
+        return values[0]
     if len(values) != treespec.num_leaves:
         raise ValueError(
             f"tree_unflatten(leaves, treespec): `leaves` has length {len(values)} but the spec refers to "
             f"a pytree that holds {treespec.num_leaves} items ({treespec})."
         )
-    if treespec is _LEAF:
-        return values[0]
     return _unflatten(iter(values), treespec)
 
 

@@ -12,6 +12,7 @@ from typing import Any
 import mindtorch_v2 as torch
 
 from .._autograd.hooks import RemovableHandle
+from .._autograd.tensor_hooks import check_replaced
 from .._tensor_base import TensorBase
 from ..autograd.function import Function
 
@@ -94,6 +95,7 @@ class BackwardHook:
                         "Backward hook returned an invalid number of grad_input, "
                         f"got {len(got)}, but expected {len(grads)}"
                     )
+                check_replaced(grads, got)
                 grads = got
         self.grad_outputs = None
         return tuple(grads[i] for i in self.inputs)
@@ -109,6 +111,7 @@ class BackwardHook:
                         "Backward pre hook returned an invalid number of grad_output, "
                         f"got {len(got)}, but expected {len(grads)}"
                     )
+                check_replaced(grads, got)
                 grads = got
         if self.inputs is None:
             self._without_inputs(grads)
