@@ -17,7 +17,7 @@ from ._dispatch.keys import DEVICE_BITS
 from ._dispatch.op import FnKernel, Op
 from ._layout import contiguous_format
 from ._layout import layout as Layout
-from ._operators import CUSTOM, ops
+from ._operators import definitions, ops
 from ._size import Size
 
 # Where a tensor keeps what its handler answers for.
@@ -162,7 +162,7 @@ def _layout(t: Any) -> Any:
 @functools.cache
 def _prim(name: str, kind: str, fn: Callable[[Any], Any]) -> Any:
     """`torch.ops.prim.device` and `torch.ops.prim.layout`, which handlers are shown."""
-    known = CUSTOM.setdefault("prim", {})
+    known = definitions("prim")
     if name not in known:
         op = known[name] = Op(f"prim::{name}", f"{name}(Tensor a) -> {kind}")
         op.composite = FnKernel(fn)

@@ -209,9 +209,11 @@ def is_autocast_available(device_type: str) -> bool:
 
 def is_autocast_enabled(device_type: str = "cuda") -> bool:
     """Whether this thread autocasts operators on a device type."""
-    kind = _kind("is_autocast_enabled", device_type)
-    if kind not in DTYPES:
-        raise RuntimeError(_UNKNOWN)
+    kind = device_type
+    if type(kind) is not str or kind not in DTYPES:
+        kind = _kind("is_autocast_enabled", device_type)
+        if kind not in DTYPES:
+            raise RuntimeError(_UNKNOWN)
     return kind in _local().enabled
 
 

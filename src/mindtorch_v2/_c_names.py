@@ -7,6 +7,7 @@ import weakref
 from enum import Enum
 from typing import Any
 
+from ._batching.loop import FALLBACK
 from ._dispatch.keys import CONJUGATE, FORWARD, NEGATIVE, PYTHON
 from ._dispatch.state import LOCAL, NO_TORCH_FUNCTION, modes, set_modes
 from ._ops.determinism import STATE as DETERMINISM
@@ -398,3 +399,12 @@ def _packet(op_name: str) -> Any:
 
     namespace, _, name = op_name.partition("::")
     return getattr(getattr(ops, namespace), name, None)
+
+
+def _debug_only_display_vmap_fallback_warnings(enabled: bool) -> None:
+    """A switch that PyTorch keeps for its tests: `vmap` warns of loops whatever it says."""
+    FALLBACK.displayed = enabled
+
+
+def _debug_only_are_vmap_fallback_warnings_enabled() -> bool:
+    return FALLBACK.displayed

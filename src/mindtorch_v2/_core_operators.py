@@ -79,6 +79,8 @@ class CoreOperators:
     masked_select: OpBase
     fill_: OpBase
     nonzero: OpBase
+    cat: OpBase
+    stack: OpBase
 
 
 CORE: Final = CoreOperators()
@@ -125,6 +127,7 @@ class Hooks:
     asked_setitem: Any
     can_answer_key: Any
     asked_operator: Any
+    asked_factory: Any
     # `t == array` and `array / t`, which PyTorch computes itself.
     with_array: Any
     public_index_put: Any

@@ -437,10 +437,9 @@ def _endpoints_device(fname: str, start: Any, end: Any, device: Any) -> Any:
     """Ends may be tensors without dimensions; ends without data give a result without data."""
     sizes = [len(x._shape) if isinstance(x, TensorBase) else 0 for x in (start, end)]
     if sizes[0] or sizes[1]:
-        raise RuntimeError(
-            f"{fname} only supports 0-dimensional start and end tensors, but got start with {sizes[0]} dimension(s) "
-            f"and end with {sizes[1]} dimension(s)."
-        )
+        ends = [(name, x) for name, x in (("start", start), ("end", end)) if isinstance(x, TensorBase)]
+        got = " and ".join(f"{name} with {len(x._shape)} dimension(s)" for name, x in ends)
+        raise RuntimeError(f"{fname} only supports 0-dimensional start and end tensors, but got {got}.")
     if device is None:
         for x in (start, end):
             if isinstance(x, TensorBase) and x._device.type == "meta":

@@ -10,6 +10,8 @@ from functools import lru_cache
 from math import prod
 from typing import Any, NamedTuple
 
+from ._dispatch.keys import SPARSE
+from ._layout import sparse_coo
 from ._tensor_base import requires_grad
 
 _LETTERS = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz"
@@ -311,6 +313,15 @@ def _aligned(t: Any, labels: list[int], order: list[int], sizes: dict[int, int],
     return t
 
 
+def _refuse_sparse(t: Any) -> None:
+    """PyTorch reshapes operands before it multiplies them."""
+    from ._sparse.refusals import refused
+
+    if t.layout is sparse_coo:
+        raise RuntimeError("reshape is not implemented for sparse tensors. 'einsum' multiplies no sparse operands.")
+    raise refused("slice.Tensor", [t])
+
+
 def _pair(a: Any, b: Any, summed: list[int]) -> Any:
     """The product of two aligned operands, summed over dimensions that stay with size 1, as one batched product."""
     both: list[int] = []
@@ -334,6 +345,8 @@ def _pair(a: Any, b: Any, summed: list[int]) -> Any:
             right.append(d)
     if not inner:
         return a * b
+    if (a._keys | b._keys) & SPARSE:
+        _refuse_sparse(a if a._keys & SPARSE else b)
     if left and right and right[0] < left[0]:
         # The product then has its dimensions in order.
         a, b, left, right = b, a, right, left

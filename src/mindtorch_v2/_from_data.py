@@ -17,7 +17,7 @@ from ._device import CPU, can_pin
 from ._dispatch.binding import plain_ints
 from ._dispatch.keys import PYTHON, TORCH_DISPATCH
 from ._dispatch.op import c_type_name, type_name
-from ._dispatch.state import NO_TORCH_FUNCTION, STATE, current_default_device, modes, set_modes
+from ._dispatch.state import FUNCTION_MODE, NO_TORCH_FUNCTION, STATE, current_default_device, modes, set_modes
 from ._dtype import DEFAULTS, from_np, int64
 from ._dtype import dtype as DType
 from ._nested import from_data as numbers
@@ -107,6 +107,11 @@ def tensor(
         raise stray("tensor", (data,), unknown)
     if data is _MISSING:
         _given("tensor", data=data)
+    if STATE.active != 0 and modes() & FUNCTION_MODE:
+        flags = {"requires_grad": requires_grad or None, "pin_memory": pin_memory or None}
+        asked = HOOKS.asked_factory("tensor", (data,), {"dtype": dtype, "device": device, **flags})
+        if asked is not NotImplemented:
+            return asked
     if requires_grad is not False:
         requires_grad = grad_arg("tensor", requires_grad)
     if dtype is not None:
@@ -147,6 +152,10 @@ def as_tensor(data: Any, dtype: Any = None, device: Any = None, **unknown: Any) 
     """A tensor over `data`, sharing its memory where dtype and device allow."""
     if unknown:
         raise stray("as_tensor", (data, dtype, device), unknown)
+    if STATE.active != 0 and modes() & FUNCTION_MODE:
+        asked = HOOKS.asked_factory("as_tensor", (data,), {"dtype": dtype, "device": device})
+        if asked is not NotImplemented:
+            return asked
     dt = _dtype_arg("as_tensor", dtype)
     dev = _factory_device("as_tensor", device)
     if isinstance(data, TensorBase):
@@ -189,6 +198,11 @@ def asarray(
     """A tensor over `obj`, sharing its memory unless that is impossible or `copy` is True."""
     if unknown:
         raise stray("asarray", (obj,), unknown)
+    if STATE.active != 0 and modes() & FUNCTION_MODE:
+        given = {"dtype": dtype, "device": device, "copy": copy, "requires_grad": requires_grad}
+        asked = HOOKS.asked_factory("asarray", (obj,), given)
+        if asked is not NotImplemented:
+            return asked
     if copy is not None and not isinstance(copy, bool):
         raise TypeError(f"asarray(): argument 'copy' must be bool, not {type_name(copy)}")
     if requires_grad is not None:
@@ -314,6 +328,8 @@ def frombuffer(
     _given("frombuffer", buffer=buffer, dtype=dtype)
     requires_grad = grad_arg("frombuffer", requires_grad)
     dt = _dtype_arg("frombuffer", dtype)
+    if dt is None:
+        raise TypeError("frombuffer(): argument 'dtype' must be torch.dtype, not NoneType")
     try:
         seen = memoryview(buffer)
     except TypeError:

@@ -18,8 +18,8 @@ from ._dtype import bool as bool_
 from ._dtype import int64
 from ._dtype_names import type_string
 from ._mypyc import i64
-from ._numbers import is_number
-from ._sizes import long
+from ._numbers import is_number, no_number
+from ._sizes import is_ragged, long
 from ._strides import contiguous_strides
 from ._tensor_base import TensorBase, counter, make, requires_grad
 from ._warn import warn
@@ -332,7 +332,11 @@ def slice_dim(t: TensorBase, dim: i64, s: slice) -> Any:
 
 
 def bound(x: Any) -> Any:
-    if x is None or isinstance(x, int):
+    if x is None:
+        return x
+    if is_ragged(x):
+        raise no_number()
+    if isinstance(x, int):  # of any size: what is beyond the end is the end
         return x
     if hasattr(x, "__index__"):
         return int(x.__index__())

@@ -39,6 +39,8 @@ def svd_lowrank(A: Any, q: int | None = 6, niter: int | None = 2, M: Any = None)
     """U, S and V of about A - M, with `q` singular values."""
     torch = _torch()
     q = 6 if q is None else q
+    if A.layout is torch.sparse_coo and A.dim() > 2:
+        raise RuntimeError("expand is unsupported for Sparse tensors. 'svd_lowrank' takes no batches of them.")
     m, n = A.shape[-2:]
     wide = m < n
     if M is not None:

@@ -15,9 +15,10 @@ from ._dispatch.op import c_type_name
 from ._dtype import DEFAULTS, dtype, float64, from_np, int64, uint64
 from ._dtype import bool as bool_
 from ._mypyc import i64
+from ._numbers import no_number
 from ._ops.rules.shape import fits
 from ._promotion import promote
-from ._sizes import is_long
+from ._sizes import is_long, is_ragged
 from ._strides import contiguous_strides
 from ._tensor_base import TensorBase, make, numel
 
@@ -209,6 +210,11 @@ def common_dtype(flat: list[Any], depth: int) -> dtype | None:
     return found
 
 
+def is_array_number(x: Any) -> bool:
+    """Whether x is a number or an array of NumPy's; an object may answer to every name."""
+    return hasattr(type(x), "item") and hasattr(getattr(x, "dtype", None), "isnative")
+
+
 def element_dtype(x: Any, depth: int) -> dtype:
     """The dtype one leaf suggests, or all that are in a list."""
     if isinstance(x, TensorBase):
@@ -220,6 +226,8 @@ def element_dtype(x: Any, depth: int) -> dtype:
             return from_np(kind)
     if isinstance(x, bool):
         return bool_
+    if is_ragged(x):
+        raise no_number()
     if isinstance(x, int):
         return int64
     if isinstance(x, float):
@@ -281,7 +289,7 @@ def plain(flat: list[Any], dt: dtype) -> list[Any]:
         elif isinstance(x, complex):
             if not dt.is_complex:
                 raise TypeError("must be real number, not complex")
-        elif hasattr(type(x), "item"):
+        elif is_array_number(x):
             x = x.item()
         if not isinstance(x, (float, int, complex)):
             if hasattr(x, "__float__"):
@@ -305,15 +313,17 @@ def ints(out: Any, flat: list[Any], n: int, dt: dtype) -> None:
     for x in flat:
         if isinstance(x, TensorBase):
             x = one(x)
-        elif hasattr(x, "dtype") and hasattr(x, "item"):
+        elif is_array_number(x):
             x = x.item()
         if isinstance(x, float):
             if not fits(x, dt):
                 raise RuntimeError(f"value cannot be converted to type {dt.name} without overflow")
             whole.append(int(x))
+        elif is_ragged(x):
+            raise no_number()
         elif isinstance(x, int):
             whole.append(int(x))
-        elif hasattr(x, "__index__"):
+        elif hasattr(type(x), "__index__"):
             whole.append(x.__index__())
         else:
             raise TypeError(f"'{type(x).__name__}' object cannot be interpreted as an integer")

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from ._sizes import LONG_MIN, SHORT
+from ._sizes import LONG_MIN, SHORT, is_ragged
 
 
 def is_number(x: object) -> bool:
@@ -17,6 +17,8 @@ def is_number(x: object) -> bool:
 
 def checked_number(x: Any) -> Any:
     """A number as PyTorch's Scalar takes it: an int must fit 64 bits, with or without sign."""
+    if is_ragged(x):
+        raise no_number()
     if isinstance(x, int):
         n: int = x
         if n > SHORT and n > 18446744073709551615:
@@ -24,6 +26,11 @@ def checked_number(x: Any) -> Any:
         if n < -SHORT and n < LONG_MIN:
             raise OverflowError("can't convert negative int to unsigned")
     return x
+
+
+def no_number() -> AttributeError:
+    """A ragged size where a number is wanted, in PyTorch's words."""
+    return AttributeError("'NestedIntNode' object has no attribute 'guard_int'")
 
 
 def is_numpy_scalar(x: object) -> bool:

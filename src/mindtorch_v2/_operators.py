@@ -21,8 +21,33 @@ from ._overrides import ask, given_values, has_torch_function
 from ._tensor import Tensor
 from ._tensor_base import TensorBase
 
-# Operators that users defined, by namespace and then by name with overload.
-CUSTOM: dict[str, dict[str, Op]] = {}
+
+class Changes:
+    """How often operators were defined or taken back."""
+
+    count = 0
+
+
+class Definitions(dict[str, Op]):
+    """The operators of a namespace that users defined, by name with overload."""
+
+    def __setitem__(self, name: str, op: Op) -> None:
+        Changes.count += 1
+        super().__setitem__(name, op)
+
+    def remove(self, name: str) -> None:
+        Changes.count += 1
+        self.pop(name, None)
+
+
+CUSTOM: dict[str, Definitions] = {}
+
+
+def definitions(namespace: str) -> Definitions:
+    """Those of one namespace, to add to."""
+    return CUSTOM.setdefault(namespace, Definitions())
+
+
 # The tags they were defined with, by qualified name with overload.
 TAGS: dict[str, list[Any]] = {}
 
@@ -98,10 +123,8 @@ _PLAIN = frozenset((Tensor, int, float, bool, str, type(None)))
 _INDEXED = frozenset(("index", "index_put", "index_put_", "_unsafe_index", "_unsafe_index_put", "_index_put_impl_"))
 
 
-def _with_positions(op: Op, bound: tuple[Any, ...]) -> tuple[Any, ...]:
+def _with_positions(bound: tuple[Any, ...]) -> tuple[Any, ...]:
     """The arguments as the kernels take them."""
-    if op.name.partition(".")[0] not in _INDEXED:
-        return bound
     from ._indexing import positions
 
     values = bound[2] if len(bound) > 2 else None
@@ -110,14 +133,14 @@ def _with_positions(op: Op, bound: tuple[Any, ...]) -> tuple[Any, ...]:
 
 def _overridden(args: tuple[Any, ...], kwargs: dict[str, Any]) -> bool:
     """Whether handlers are to be asked, who see the operator itself."""
-    if STATE.active == 0 and all(type(v) in _PLAIN for v in args) and not kwargs:
+    if STATE.active == 0 and not kwargs and _PLAIN.issuperset(map(type, args)):
         return False
     return has_torch_function(given_values(args, kwargs))
 
 
 def _run(op: Op, bound: tuple[Any, ...]) -> Any:
     try:
-        return op.call(_with_positions(op, bound))
+        return op.call(bound if op.title() not in _INDEXED else _with_positions(bound))
     except Exception as error:
         from ._dispatch.unforeseen import told_again
 
@@ -253,7 +276,13 @@ class OpOverloadPacket:
                     f"The underlying op of '{self._namespace}.{self.__name__}' has no overload name '{key}'"
                 )
             made = self._made.setdefault(key, OpOverload(self, op, key))
+            if key not in _PACKET_NAMES:
+                self.__dict__[key] = made  # found without asking the next time
         return made
+
+    def _forget(self, key: str) -> None:
+        del self._made[key]
+        self.__dict__.pop(key, None)
 
     def overloads(self) -> list[str]:
         return list(self._ops)
@@ -299,6 +328,10 @@ class OpOverloadPacket:
 
     def __deepcopy__(self, memo: Any = None) -> OpOverloadPacket:
         return self
+
+
+# Attributes of packets that overloads of the same name do not hide.
+_PACKET_NAMES = frozenset((*dir(OpOverloadPacket), "_namespace", "_qualified_op_name", "_ops", "_made"))
 
 
 class HigherOrderOperator:
@@ -413,8 +446,15 @@ class OpNamespace:
         self.__name__ = f"{__package__}.ops.{name}"
         self.__file__ = f"{__package__}.ops"
         self._packets: dict[str, OpOverloadPacket] = {}
+        # Those that were looked at since operators were last declared or taken back.
+        self._current: dict[str, OpOverloadPacket] = {}
+        self._stamp = -1
 
     def __getattr__(self, key: str) -> Any:
+        if self._stamp == len(registry.OPS) + Changes.count:
+            current = self._current.get(key)
+            if current is not None:
+                return current
         if self.name == "profiler" and key.startswith("_record_function_"):
             from ._profiler import names
 
@@ -439,7 +479,11 @@ class OpNamespace:
             packet._ops.clear()
             packet._ops.update(found)
             for gone in [n for n, made in packet._made.items() if found.get(n) is not made._op]:
-                del packet._made[gone]
+                packet._forget(gone)
+        stamp = len(registry.OPS) + Changes.count
+        if stamp != self._stamp:
+            self._stamp, self._current = stamp, {}
+        self._current[key] = packet
         return packet
 
     def __iter__(self) -> Any:
@@ -457,11 +501,14 @@ class OpNamespace:
 
 def _rows(key: str) -> dict[str, Op]:
     """The overloads of PyTorch's operator `key` that rows serve, the one for tensors first."""
-    registry.find(_names.row_base(key))
+    own = _names.row_base(key)
+    registry.find(own)
     found: dict[str, Op] = {}
-    for op in [o for n, o in registry.OPS.items() if _names.base_of(n) == key and o.row is not None]:
-        for name in _names.names_of(op):
-            found.setdefault(name, op)
+    for title in (own,) if own == key else (own, key):
+        for op in registry.TITLES.get(title, ()):
+            if op.row is not None and _names.base_of(op.name) == key:
+                for name in _names.names_of(op):
+                    found.setdefault(name, op)
     out_forms.add(key, found)
     alias_forms.add(key, found)
     return found
@@ -508,7 +555,8 @@ class Operators:
     def __getattr__(self, name: str) -> OpNamespace:
         if name.startswith("__"):
             raise AttributeError(name)
-        return self._namespaces.setdefault(name, OpNamespace(name))
+        found = self._namespaces.get(name)
+        return found if found is not None else self._namespaces.setdefault(name, OpNamespace(name))
 
     def __iter__(self) -> Any:
         return iter(self._namespaces)

@@ -18,7 +18,7 @@ from ._dispatch.binding import bind
 from ._dispatch.keys import AUTOGRAD, PYTHON, TORCH_DISPATCH
 from ._dispatch.op import Op, Overrider, plain_name
 from ._dispatch.registry import get
-from ._dispatch.state import FUNCTION_MODE, LOCAL, NO_TORCH_FUNCTION, modes, set_modes
+from ._dispatch.state import FUNCTION_MODE, LOCAL, NO_TORCH_FUNCTION, STATE, modes, set_modes
 from ._tensor_base import TensorBase, instance_of
 from ._unbound import SHOWN
 from ._warn import warn_once
@@ -386,6 +386,9 @@ class TorchFunctionMode:
         raise NotImplementedError
 
     def __enter__(self) -> TorchFunctionMode:
+        from ._watched import enter_mode
+
+        enter_mode()
         _stack().append(self)
         before = modes()
         entered("function_entered").append(before)
@@ -395,6 +398,9 @@ class TorchFunctionMode:
     def __exit__(
         self, kind: type[BaseException] | None, value: BaseException | None, trace: TracebackType | None
     ) -> None:
+        from ._watched import exit_mode
+
+        exit_mode()
         _stack().pop()
         before = entered("function_entered").pop()
         # Other modes may have changed inside; only the bits of this one go back.
@@ -445,15 +451,26 @@ class DisableTorchFunction:
 # -- for functions written in Python ------------------------------------------------------------------------------
 def has_torch_function(relevant_args: Iterable[Any]) -> bool:
     """Whether a call with these arguments is to be handed to an override."""
-    try:
-        relevant_args = tuple(relevant_args)  # an absurd length is refused here, not walked
-    except TypeError:
-        raise TypeError("expected a sequence") from None
+    if type(relevant_args) is not tuple:
+        try:
+            relevant_args = tuple(relevant_args)  # an absurd length is refused here, not walked
+        except TypeError:
+            raise TypeError("expected a sequence") from None
+    if STATE.active == 0:
+        return _any_overrides(relevant_args) and not _skipped()
     m = modes()
     if m & _EXCLUDED:
         return False
-    found = bool(_stack()) or (not m & NO_TORCH_FUNCTION and bool(overriding(relevant_args)))
+    found = bool(_stack()) or (not m & NO_TORCH_FUNCTION and _any_overrides(relevant_args))
     return found and not _skipped()
+
+
+def _any_overrides(values: tuple[Any, ...]) -> bool:
+    plain = HOOKS.tensor
+    for v in values:
+        if type(v) is not plain and overriding((v,)):
+            return True
+    return False
 
 
 def _skipped() -> bool:
@@ -554,6 +571,15 @@ def _setitem(self: Any, key: Any, value: Any) -> None:
         HOOKS.setitem(self, key, value)
 
 
+def _factory(name: str, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
+    """What a mode makes of `torch.<name>(...)`; NotImplemented if nobody is asked. Data has no handlers."""
+    if not has_torch_function(()):
+        return NotImplemented
+    import mindtorch_v2 as torch
+
+    return _ask(getattr(torch, name), [], args, {k: v for k, v in kwargs.items() if v is not None})
+
+
 def _handlers(values: Iterable[Any]) -> list[Any]:
     return [] if modes() & NO_TORCH_FUNCTION else overriding(values)
 
@@ -571,12 +597,13 @@ def _lifted(t: Any) -> Any:
 HOOKS.lifted = _lifted
 HOOKS.can_answer_key = _can_answer_key
 HOOKS.asked_operator = _operator
+HOOKS.asked_factory = _factory
 HOOKS.asked_getitem = _getitem
 HOOKS.asked_setitem = _setitem
 
 
 def is_tensor_like(inp: Any) -> bool:
-    return isinstance(inp, TensorBase) or hasattr(type(inp), "__torch_function__")
+    return isinstance(inp, TensorBase) or hasattr(inp, "__torch_function__")
 
 
 def _below_autograd(op: Op, args: tuple[Any, ...], keys: int) -> Any:

@@ -7,6 +7,7 @@ gives PyTorch's numbers. A state lies on the host, also an accelerator's: a seed
 from __future__ import annotations
 
 import os
+import struct
 from typing import Any
 
 from . import _native
@@ -61,6 +62,8 @@ _STATE_BYTES = 5056
 # Seed and offset, eight bytes each.
 _ACCELERATOR_BYTES = 16
 _DEFAULT_SEED = 67280421310721
+# What a state begins with, and where in its words a CPU's is: how many are left, whether it was seeded, the next.
+_SEED, _POSITIONS = struct.Struct("<Q"), struct.Struct("<IIQ")
 
 
 class Generator:
@@ -102,7 +105,8 @@ class Generator:
         return fresh
 
     def initial_seed(self) -> int:
-        return int.from_bytes(bytes(memoryview(self._state)[:8]), "little")
+        found: int = _SEED.unpack_from(self._state)[0]
+        return found
 
     def get_state(self) -> Any:
         """The state as a tensor of bytes."""
@@ -117,6 +121,8 @@ class Generator:
         if new_state._dtype is not uint8 or new_state._device.type != "cpu":
             raise TypeError("RNG state must be a torch.ByteTensor")
         t: Any = new_state
+        if not t.is_contiguous():
+            raise RuntimeError("RNG state must be contiguous")
         size = self._state.nbytes
         if t.numel() != size:
             if self._device.type != "cpu":
@@ -124,7 +130,7 @@ class Generator:
             raise RuntimeError(
                 f"Expected a CPUGeneratorImplState of size {size} but found the input RNG state size to be {t.numel()}"
             )
-        source = t.contiguous()
+        source = t if t._stride == (1,) else t.contiguous()
         start = source._offset
         given = memoryview(source._storage)[start : start + size]
         if self._device.type == "cpu":
@@ -168,7 +174,7 @@ seal(Generator, "torch._C.Generator")
 
 def _check_twister(state: memoryview) -> None:
     """Positions in the 624 words of the state must lie inside."""
-    left, seeded, following = (int.from_bytes(bytes(state[a:b]), "little") for a, b in ((8, 12), (12, 16), (16, 24)))
+    left, seeded, following = _POSITIONS.unpack_from(state, 8)
     if seeded != 1 or not 0 < left <= 624 or following > 624:
         raise RuntimeError("Invalid mt19937 state")
 

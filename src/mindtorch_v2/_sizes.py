@@ -16,6 +16,9 @@ LONG_MAX: Final = 9223372036854775807
 LONG_MIN: Final = -9223372036854775808
 # A compiled `int` of at most this many bits is compared without a call; beyond it the exact limits are asked.
 SHORT: Final = 2305843009213693951
+# Values of ragged sizes: above SHORT, so that only sizes which are looked at closely are compared with them.
+RAGGED: Final = 3733654098412634112
+RAGGED_END: Final = RAGGED + (1 << 59)
 
 _MOST: Final[i64] = 9223372036854775807
 _ULONG: Final = 18446744073709551616
@@ -31,6 +34,23 @@ def long(n: int) -> int:
     if not is_long(n):
         raise ValueError("Overflow when unpacking long long")
     return n
+
+
+def is_ragged(n: object) -> bool:
+    """Whether a number is the size of a ragged dimension, of which only the name is known."""
+    whole = n  # what isinstance has looked at is a plain int from there on, in compiled code: ask before it, too
+    return type(n) is not int and isinstance(n, int) and hasattr(whole, "node")
+
+
+def concrete(sizes: Ints) -> None:
+    """No tensor but a nested one has a ragged size. In the arguments of operators these are ints from RAGGED on."""
+    for n in sizes:
+        if RAGGED <= n < RAGGED_END:
+            raise not_concrete()
+
+
+def not_concrete() -> RuntimeError:
+    return RuntimeError("SymIntArrayRef expected to contain only concrete integers")
 
 
 def overflows(a: i64, b: i64) -> bool:
@@ -56,6 +76,7 @@ def numel_of(shape: Ints) -> i64:
 
 def _numel_slowly(shape: Ints) -> i64:
     """From the front and without signs, as PyTorch does it: a zero only helps sizes behind it."""
+    concrete(shape)
     total = 1
     fits = True
     for s in shape:
@@ -83,6 +104,7 @@ def dense_bytes(shape: Ints, itemsize: i64) -> i64:
 
 
 def _dense_slowly(shape: Ints, itemsize: int) -> i64:
+    concrete(shape)
     if _empty_before(shape):
         return 0
     total = itemsize
@@ -106,6 +128,7 @@ def _empty_before(shape: Ints) -> bool:
 
 
 def too_large(shape: Ints) -> RuntimeError:
+    concrete(shape)
     return RuntimeError(f"Storage size calculation overflowed with sizes={list(shape)}")
 
 
@@ -121,6 +144,9 @@ def strided_bytes(shape: Ints, stride: Ints, offset: int, itemsize: int) -> int:
     none."""
     reach = 1
     for i, s in enumerate(shape):
+        if s > SHORT or stride[i] > SHORT:
+            concrete(shape)
+            concrete(stride)
         if s == 0:
             expect_sizes(shape)
             return 0
@@ -144,6 +170,9 @@ def resized_bytes(shape: Ints, stride: Ints, offset: int, itemsize: int) -> int:
     """Bytes that a storage must have for a shape it is to be given."""
     reach = 1
     for i, s in enumerate(shape):
+        if s > SHORT or stride[i] > SHORT:
+            concrete(shape)
+            concrete(stride)
         if s == 0:
             expect_sizes(shape)
             return 0
@@ -182,6 +211,7 @@ _SMALL_BYTES: Final[i64] = 288230376151711744
 
 
 def _bytes_slowly(shape: Ints, stride: Ints, itemsize: int) -> i64:
+    concrete(shape)
     reach = 1
     for i, s in enumerate(shape):
         if s == 0:

@@ -152,6 +152,10 @@ class UntypedStorage:
 
     def data_ptr(self) -> int:
         raw = self._raw
+        if type(raw) is _native.Storage:
+            raw.materialize()
+            found: int = raw.ptr
+            return found
         if isinstance(raw, MetaStorage) and self._has_no_memory():
             raise RuntimeError(_NO_MEMORY)
         return int(_own(raw).ptr)
@@ -371,6 +375,8 @@ class UntypedStorage:
                         f"unable to resize file <{path}> to the right size: {error.strerror} ({error.errno})"
                     ) from None
                 have = nbytes
+            if nbytes < 0:
+                raise RuntimeError(f"unable to mmap {nbytes} bytes from file <{path}>: Cannot allocate memory (12)")
             size = nbytes if nbytes > 0 else have
             if size > have:
                 raise RuntimeError(f"file <{path}> size <{have}> is smaller than the required mapping size <{size}>")

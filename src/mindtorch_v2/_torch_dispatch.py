@@ -17,7 +17,8 @@ from ._dispatch.keys import AUTOGRAD, DEVICE_BITS, INFERENCE, TORCH_DISPATCH, VI
 from ._dispatch.op import FnKernel, Op
 from ._dispatch.schema import Arg, parse
 from ._dispatch.state import BELOW_AUTOGRAD, LOCAL, modes, set_modes
-from ._operators import CUSTOM, overload_for
+from ._numbers import is_number
+from ._operators import definitions, overload_for
 from ._overrides import _disabled_torch_dispatch_impl, check_class, demand_grad, entered, handler_of
 from ._strides import contiguous_strides, format_strides
 from ._tensor_base import TensorBase, bump, counter, instance_of, version
@@ -198,24 +199,34 @@ def dispatch(op: Op, args: tuple[Any, ...], keys: int) -> Any:
             _track(op, args, result)
         elif isinstance(result, TensorBase) and takes_over(type(result)) and not result._keys & INFERENCE:
             result._vc = counter(args[0])
-    if not isinstance(result, TensorBase):
-        _check_results(op, result)
+    _check_results(op, result)
     return tuple(result) if isinstance(result, list) else result
 
 
 def _check_results(op: Op, result: Any) -> None:
-    """Where a schema says tensor, a handler gives a tensor or None."""
+    """A handler gives what the schema says: tensors (or None for one), a number, a truth value."""
     returns = op.schema.returns
-    for r, value in zip(returns, result if len(returns) > 1 else (result,)):
-        if r.kind != "Tensor":
-            continue
-        if r.is_list and not isinstance(value, (tuple, list)):
-            raise RuntimeError(
-                f"Unable to cast Python instance of type {type(value)} to C++ type '?' (#define "
-                "PYBIND11_DETAILED_ERROR_MESSAGES or compile in debug mode for details)"
-            )
-        if not r.is_list and value is not None and not isinstance(value, TensorBase):
+    if len(returns) == 1:
+        _check_result(returns[0], result)
+        return
+    if returns and not isinstance(result, (tuple, list, str)):
+        raise RuntimeError(f"Object of type '{type(result).__name__}' is not an instance of 'sequence'")
+    for r, value in zip(returns, result or ()):
+        _check_result(r, value)
+
+
+def _check_result(r: Arg, value: Any) -> None:
+    if r.kind == "Tensor" and not r.is_list:
+        if value is not None and not isinstance(value, TensorBase):
             raise RuntimeError(f"Unable to cast {value} to Tensor")
+    elif r.kind == "Scalar":
+        if not is_number(value):
+            raise RuntimeError(f"Cannot cast {value} to number")
+    elif (r.is_list and not isinstance(value, (tuple, list))) or (r.kind == "bool" and not isinstance(value, bool)):
+        raise RuntimeError(
+            f"Unable to cast Python instance of type {type(value)} to C++ type '?' (#define "
+            "PYBIND11_DETAILED_ERROR_MESSAGES or compile in debug mode for details)"
+        )
 
 
 def _ask(func: Any, handlers: list[Any], args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
@@ -367,7 +378,7 @@ def _value(t: Any) -> Any:
 def _operator(schema: str, kernel: Any) -> Op:
     """An operator that is only there for handlers to see."""
     name = schema.partition("(")[0]
-    namespace = CUSTOM.setdefault("aten", {})
+    namespace = definitions("aten")
     op = namespace.get(name)
     if op is None:
         op = Op(f"aten::{name}", schema)

@@ -87,6 +87,8 @@ class TypedStorage:
     ) -> None:
         if not _internal:
             _warn()
+        if dtype is not None and not isinstance(dtype, DType):
+            raise RuntimeError(f"expected torch.dtype, but got {type(dtype)}")
         if wrap_storage is not None:
             self._untyped_storage = _checked(args, device, dtype, wrap_storage)
             self.dtype: DType = get_default_dtype() if dtype is None else dtype

@@ -27,20 +27,21 @@ from ._typed_storage import TypedStorage
 
 def promote_types(type1: DType, type2: DType) -> DType:
     """The smallest dtype that holds both."""
-    for i, t in enumerate((type1, type2)):
-        if not isinstance(t, DType):
-            raise TypeError(
-                f"promote_types(): argument 'type{i + 1}' (position {i + 1}) must be torch.dtype, not {type_name(t)}"
-            )
+    if not (isinstance(type1, DType) and isinstance(type2, DType)):
+        raise _no_dtype("promote_types", (("type1", type1), ("type2", type2)))
     return promote(type1, type2)
 
 
 def can_cast(from_: DType, to: DType) -> bool:
     """Whether PyTorch's promotion rules allow this conversion."""
-    for i, (n, t) in enumerate((("from_", from_), ("to", to))):
-        if not isinstance(t, DType):
-            raise TypeError(f"can_cast(): argument '{n}' (position {i + 1}) must be torch.dtype, not {type_name(t)}")
+    if not (isinstance(from_, DType) and isinstance(to, DType)):
+        raise _no_dtype("can_cast", (("from_", from_), ("to", to)))
     return _can_cast(from_, to)
+
+
+def _no_dtype(fname: str, given: tuple[tuple[str, object], ...]) -> TypeError:
+    i, (name, value) = next((i, each) for i, each in enumerate(given) if not isinstance(each[1], DType))
+    return TypeError(f"{fname}(): argument '{name}' (position {i + 1}) must be torch.dtype, not {type_name(value)}")
 
 
 @overridable

@@ -12,6 +12,7 @@ from typing import Any, TypeVar, cast
 
 from . import _native
 from ._dispatch.keys import BATCHED, PYTHON
+from ._dispatch.state import FUNCTION_MODE, modes
 from ._tensor_base import TensorBase
 
 Method = TypeVar("Method", bound=Callable[..., Any])
@@ -30,8 +31,8 @@ def refusal(name: str, value: object, error: Exception) -> Exception:
 
 
 def of_tensor(fn: Method, name: str = "", alone: bool = False) -> Method:
-    """A method that refuses what is no tensor, and asks a subclass's `__torch_function__` first. `alone`: it takes
-    nothing but its tensor."""
+    """A method that refuses what is no tensor, and asks a mode's or a subclass's `__torch_function__` first.
+    `alone`: it takes nothing but its tensor."""
     called = name or fn.__name__
 
     def asking(*args: Any, **kwargs: Any) -> Any:
@@ -40,7 +41,7 @@ def of_tensor(fn: Method, name: str = "", alone: bool = False) -> Method:
         self = args[0]
         if not isinstance(self, TensorBase):
             raise refusal(called, self, AttributeError())
-        if self._keys & PYTHON:
+        if self._keys & PYTHON or modes() & FUNCTION_MODE:
             from . import _overrides
 
             if _overrides.has_torch_function((self,)):

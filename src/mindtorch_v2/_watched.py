@@ -1,13 +1,15 @@
-"""Subclasses of Tensor with a `__torch_function__` of their own: their handlers see properties and methods that are no
-operators, too.
+"""Subclasses of Tensor with a `__torch_function__` of their own, and modes: their handlers see properties and methods
+that are no operators, too.
 
 Invariant: plain tensors pay nothing. What is watched stands in the subclass, and only where it would otherwise have
-found Tensor's own; the handler gets Tensor's (`torch.Tensor.size`, `torch.Tensor.shape.__get__`).
+found Tensor's own; the handler gets Tensor's (`torch.Tensor.size`, `torch.Tensor.shape.__get__`). It stands in Tensor
+itself exactly while some thread has a mode.
 """
 
 from __future__ import annotations
 
 import functools
+import threading
 from collections.abc import Callable
 from typing import Any
 
@@ -151,3 +153,43 @@ def watch(cls: Any) -> None:
 @functools.cache
 def _dict_of_names() -> dict[str, bool]:
     return dict(_names())
+
+
+# -- modes ------------------------------------------------------------------------------------------------------------
+_LOCK = threading.Lock()
+# Modes that are entered, in all threads; by name what stood in Tensor (`_ABSENT`: in a base of it) before the first.
+_entered = 0
+_replaced: dict[str, Any] = {}
+_ABSENT = object()
+
+
+def enter_mode() -> None:
+    """Let modes see what plain tensors answer by themselves."""
+    global _entered
+    with _LOCK:
+        _entered += 1
+        if _entered > 1:
+            return
+        for name, _ in _names():
+            found = raw(name)
+            asking = shown(name, found)
+            if asking is not found:
+                _replaced[name] = vars(HOOKS.tensor).get(name, _ABSENT)
+                type.__setattr__(HOOKS.tensor, name, asking)
+
+
+def exit_mode() -> None:
+    """Plain tensors answer by themselves again, once nobody has a mode."""
+    global _entered
+    with _LOCK:
+        _entered -= 1
+        if _entered:
+            return
+        for name, own in _replaced.items():
+            if vars(HOOKS.tensor).get(name) is not SHOWN[name][1]:
+                continue  # a user has put something else there meanwhile
+            if own is _ABSENT:
+                type.__delattr__(HOOKS.tensor, name)
+            else:
+                type.__setattr__(HOOKS.tensor, name, own)
+        _replaced.clear()

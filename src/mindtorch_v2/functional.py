@@ -12,7 +12,7 @@ from . import _einsum
 from ._api import lazy_tables
 from ._dispatch import registry
 from ._dispatch.binding import Overloads, is_index, need
-from ._dispatch.keys import AUTOCASTS, NESTED
+from ._dispatch.keys import AUTOCASTS, NESTED, SPARSE
 from ._dispatch.op import plain_name
 from ._dispatch.state import modes
 from ._dtype import bool as bool_
@@ -101,7 +101,7 @@ def einsum(*args: Any) -> Any:
             pass
         elif len(operands) == 2:
             a, b = operands
-            if a._dtype is b._dtype and a._device is b._device:
+            if a._dtype is b._dtype and a._device is b._device and not (a._keys | b._keys) & SPARSE:
                 product = _einsum.product(args[0], a._shape, b._shape)
                 if product is not None:
                     return product.of(a, b)

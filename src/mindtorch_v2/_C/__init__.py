@@ -79,6 +79,7 @@ _ELSEWHERE = {
         _select_conv_backend _set_conj _set_neg _storage_id _stash_obj_in_tls _get_obj_in_tls _is_key_in_tls
         _get_deterministic_fill_uninitialized_memory _set_deterministic_fill_uninitialized_memory _warn
         _warn_deprecation _set_fwd_grad_enabled _set_grad_enabled _is_torch_function_all_disabled _data_address
+        _debug_only_are_vmap_fallback_warnings_enabled _debug_only_display_vmap_fallback_warnings
         _any_output_is_alias_to_input_or_output _any_requires_grad _get_autograd_fallback_mode
         _set_autograd_fallback_mode _jit_get_schemas_for_operator _jit_resolve_packet
         _storage_address _is_cow_tensor _get_graph_executor_optimize _jit_set_num_profiled_runs

@@ -10,17 +10,27 @@ from typing import Any
 
 from .._batching import dims
 from .._batching.kernel import serve
-from .._batching.level import Level, batch_of, enter, inside, leave, levels_of, live, transforms
+from .._batching.level import Level, batch_of, begin, end, enter, inside, leave, levels_of, live, transforms
+from .._batching.loop import FALLBACK
 
 __all__ = [
     "TransformType",
+    "CInterpreter",
     "_add_batch_dim",
+    "_grad_decrement_nesting",
+    "_grad_increment_nesting",
+    "_is_vmap_fallback_enabled",
+    "_jvp_decrement_nesting",
+    "_jvp_increment_nesting",
     "_remove_batch_dim",
+    "_set_vmap_fallback_enabled",
     "_unwrap_batched",
     "_vmap_decrement_nesting",
     "_vmap_increment_nesting",
     "current_level",
+    "dlevel",
     "get_dynamic_layer_stack_depth",
+    "get_interpreter_stack",
     "get_unwrapped",
     "is_batchedtensor",
     "is_functionaltensor",
@@ -30,6 +40,8 @@ __all__ = [
     "maybe_current_level",
     "maybe_get_bdim",
     "maybe_get_level",
+    "peek_interpreter_stack",
+    "pop_dynamic_layer_stack_and_undo_to_depth",
     "reshape_dim_into",
     "reshape_dim_outof",
 ]
@@ -61,6 +73,89 @@ def _vmap_increment_nesting(batch_size: int, randomness: str) -> int:
 def _vmap_decrement_nesting() -> int:
     """End the innermost level; the number it had."""
     return leave().depth
+
+
+def _begin(kind: str) -> int:
+    begin(kind)
+    return len(transforms())
+
+
+def _end(kind: str) -> int:
+    running = transforms()
+    if not running or running[-1] != kind:
+        raise RuntimeError(f"the innermost transform is {running[-1] if running else None}, not {kind}")
+    end()
+    return len(running) + 1
+
+
+def _grad_increment_nesting() -> int:
+    """Begin a level of `grad`; its number. Tensors are not wrapped for it."""
+    return _begin("grad")
+
+
+def _grad_decrement_nesting() -> int:
+    """End it; the number it had."""
+    return _end("grad")
+
+
+def _jvp_increment_nesting() -> int:
+    return _begin("jvp")
+
+
+def _jvp_decrement_nesting() -> int:
+    return _end("jvp")
+
+
+def pop_dynamic_layer_stack_and_undo_to_depth(depth: int) -> None:
+    """End the innermost transforms until `depth` are left."""
+    while len(transforms()) > depth:
+        if transforms()[-1] == "vmap":
+            leave()
+        else:
+            end()
+
+
+_KINDS = {"vmap": TransformType.Vmap, "grad": TransformType.Grad, "jvp": TransformType.Jvp}
+
+
+class CInterpreter:
+    """A transform that runs: its kind and its number."""
+
+    def __init__(self, kind: str, level: int) -> None:
+        self._kind, self._level = kind, level
+
+    def key(self) -> TransformType:
+        return _KINDS.get(self._kind, TransformType.Functionalize)
+
+    def level(self) -> int:
+        return self._level
+
+
+def get_interpreter_stack() -> list[CInterpreter] | None:
+    """The transforms that run, the innermost last; None where there is none."""
+    return [CInterpreter(kind, i + 1) for i, kind in enumerate(transforms())] or None
+
+
+def peek_interpreter_stack() -> CInterpreter | None:
+    stack = get_interpreter_stack()
+    return None if stack is None else stack[-1]
+
+
+def _is_vmap_fallback_enabled() -> bool:
+    return FALLBACK.allowed
+
+
+def _set_vmap_fallback_enabled(enabled: bool) -> None:
+    """Whether operators without a batching rule may be called for each of the many."""
+    FALLBACK.allowed = enabled
+
+
+def dlevel(tensor: Any) -> int:
+    """The level of a tensor, 0 for a plain one, -1 where the level has ended."""
+    top = batch_of(tensor)
+    if top is None:
+        return 0
+    return top.level.depth if top.level in live() else -1
 
 
 def _add_batch_dim(tensor: Any, batch_dim: int, level: int) -> Any:

@@ -30,8 +30,7 @@ def call(fn: Callable[..., Any], is_method: bool, given: Sequence[Any], out: Any
     """`fn` with the arguments where they stand today; `refusal` where they are in no order that ever was."""
     name = fn.__name__
     base = name.rstrip("_")
-    kinds = "".join("T" if isinstance(x, TensorBase) else "N" if is_number(x) else "?" for x in given)
-    numbers, order = _places(base, is_method, kinds)
+    kinds, numbers, order = _fit(base, is_method, given)
     if not order:
         raise refusal
     if not _SAID or ALWAYS[0]:
@@ -42,6 +41,28 @@ def call(fn: Callable[..., Any], is_method: bool, given: Sequence[Any], out: Any
     if out is not None:
         kwargs["out"] = out
     return fn(*(given[i] for i in order), **kwargs)
+
+
+def _fit(base: str, is_method: bool, given: Sequence[Any]) -> tuple[str, dict[str, int], tuple[int, ...]]:
+    """The kinds of the arguments, and where they stand. A tensor without dimensions may stand where a number stood."""
+    kinds = "".join(_kind(x) for x in given)
+    for pattern in _PATTERNS:
+        if len(pattern) == len(kinds) and all(k in _SERVES[p] for k, p in zip(kinds, pattern, strict=True)):
+            numbers, order = _places(base, is_method, pattern)
+            if order:
+                return pattern, numbers, order
+    return kinds, {}, ()
+
+
+# By the arguments of the old orders: N a number, T a tensor. A tensor of one number (t) can be either.
+_PATTERNS = ("NTTT", "NTNTT", "TNTT", "TNNTT", "TNT")
+_SERVES = {"N": "Nt", "T": "Tt"}
+
+
+def _kind(x: Any) -> str:
+    if isinstance(x, TensorBase):
+        return "t" if not x._shape and not x.requires_grad else "T"
+    return "N" if is_number(x) else "?"
 
 
 def _places(base: str, is_method: bool, kinds: str) -> tuple[dict[str, int], tuple[int, ...]]:

@@ -18,6 +18,7 @@ from .._dispatch.binding import _ALIASES, Overloads, call_out, collect, named, n
 from .._dispatch.op import Op
 from .._dispatch.schema import Arg
 from .._dispatch.state import current_default_device
+from .._numbers import checked_number
 from .._overrides import ask, can_answer, given_values
 from .._tensor_base import TensorBase
 from .bound import bound, can_bind, has_options, writes_list
@@ -234,6 +235,8 @@ def _parameters(
         else:
             # What is missing is no tensor either, so a call without it ends where other arguments are refused.
             place.append(f"{n}=_M")
+        if a.is_tensor and (o.numbers >> i) & 1:
+            body.append(f"    if type({n}) is not int and isinstance({n}, int):\n        _number({n})")
         body.extend(_convert(name, a, i, n, is_method))
     return params, late, body
 
@@ -328,6 +331,7 @@ def _again(fn: Callable[..., Any], overloads: Overloads, given: dict[str, Any], 
 # What the source of every public function speaks of.
 _SPACE: dict[str, Any] = {
     "_need": need,
+    "_number": checked_number,
     "_again": _again,
     "_out": call_out,
     "_M": _MISSING,

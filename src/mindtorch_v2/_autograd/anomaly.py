@@ -13,18 +13,12 @@ from typing import Any
 
 from .._dispatch.state import LOCAL, swap_grad
 from .._tensor_base import TensorBase
-from .node import WATCH, Node
+from .node import Node
 
 TRACEBACK = "traceback_"
 PARENT = "parent_"
 
 _PACKAGE = os.path.dirname(os.path.dirname(__file__)) + os.sep
-
-
-def switch(mode: bool, check_nan: bool) -> None:
-    WATCH.anomaly = mode
-    WATCH.check_nan = check_nan
-    WATCH.on = mode or WATCH.hooks > 0
 
 
 def enter(node: Node) -> Any:

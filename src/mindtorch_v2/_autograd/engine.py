@@ -194,6 +194,30 @@ def input_edge(t: Any) -> tuple[Node, int]:
     return gradient_at(t)
 
 
+def leads_elsewhere(outputs: list[TensorBase], inputs: list[TensorBase]) -> bool:
+    """Whether the graph behind the outputs leads to any leaf but the inputs."""
+    own = {id(t) for t in inputs}
+    known: set[int] = set()
+    todo: list[Node] = []
+    for t in outputs:
+        made = grad_fn_of(t)
+        if made is not None:
+            todo.append(made)
+        elif requires_grad(t) and id(t) not in own:
+            return True
+    while todo:
+        node = todo.pop()
+        if id(node) in known:
+            continue
+        known.add(id(node))
+        if node._kind == ACCUMULATE and id(node._payload) not in own:
+            return True
+        for n in node._next:
+            if n is not None:
+                todo.append(n)
+    return False
+
+
 def grad_one(t: TensorBase, gradient: Any, inputs: tuple[Any, ...], keep: bool, create: bool) -> list[Any]:
     """`autograd.grad` of one tensor."""
     if gradient is not None:

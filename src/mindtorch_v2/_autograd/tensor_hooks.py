@@ -7,7 +7,7 @@ made it, so that after an in-place write the old hooks still see the gradient of
 from __future__ import annotations
 
 from _weakref import ref as _weak
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Any
 
 from .._dtype_names import tensor_type
@@ -53,6 +53,13 @@ def _check(fn: Callable[..., Any], old: Any, new: Any) -> None:
         raise RuntimeError(f"hook '{name}' has changed the type of value (was {type_text(old)} got {type_text(new)})")
     if new._shape != old._shape:
         raise RuntimeError(f"hook '{name}' has changed the size of value")
+
+
+def check_replaced(old: Sequence[Any], new: Sequence[Any]) -> None:
+    """The same of the gradients that hooks of a module return; PyTorch says of all of them that they are `hook`."""
+    for was, now in zip(old, new):
+        if isinstance(was, TensorBase) and isinstance(now, TensorBase) and was._shape != now._shape:
+            raise RuntimeError("hook 'hook' has changed the size of value")
 
 
 def type_text(t: TensorBase) -> str:

@@ -101,11 +101,12 @@ def recorder(served: Whole) -> Callable[..., Any]:
 
 
 def node_of(name: str, forward: Callable[..., Any], backward: Callable[..., Any]) -> Any:
-    """A Function of these two."""
+    """A Function of these two. The transforms of `torch.func` take it as they take operators: it asks for no rule."""
     from ..autograd import Function
 
     kind: Any = type(Function)
-    return kind(name, (Function,), {"forward": staticmethod(forward), "backward": staticmethod(backward)})
+    parts = {"forward": staticmethod(forward), "backward": staticmethod(backward), "_is_operator": True}
+    return kind(name, (Function,), parts)
 
 
 def differentiate(outs: Sequence[Any], wanted: Sequence[Any], grads: Sequence[Any]) -> Sequence[Any]:

@@ -5,7 +5,7 @@ Invariant: the user is told once for each operator.
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, Final
 
 from .._dispatch.keys import SPARSE
 from .._dispatch.op import Op
@@ -20,6 +20,16 @@ SLOW = (
 )
 
 
+class Fallback:
+    """Whether the loop may be used at all; `displayed` is a switch of PyTorch's that changes nothing, here as there."""
+
+    allowed: bool = True
+    displayed: bool = False
+
+
+FALLBACK: Final = Fallback()
+
+
 def _one(value: Any, i: int, level: Level) -> Any:
     if isinstance(value, TensorBase):
         t = inside(value, level)
@@ -31,6 +41,8 @@ def _one(value: Any, i: int, level: Level) -> Any:
 
 def one_by_one(op: Op, args: tuple[Any, ...], level: Level) -> Any:
     """The loop itself; operators with results only."""
+    if not FALLBACK.allowed:
+        raise RuntimeError(f"{op.qualified()} hit the vmap fallback which is currently disabled")
     if op.mutates or op.is_view or not op.schema.returns:
         raise RuntimeError(
             f"Batching rule not implemented for {op.qualified()}; the fallback path doesn't work on out= or view ops."

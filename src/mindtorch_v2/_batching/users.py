@@ -92,7 +92,7 @@ NATURAL = object()
 def function_applied(cls: Any, base: Any, args: tuple[Any, ...]) -> Any:
     """`Function.apply` while a transform runs; NATURAL where the function is called as ever, on batched tensors too."""
     if cls.setup_context is base.setup_context:
-        if not transforms():
+        if not transforms() or getattr(cls, "_is_operator", False):
             return NATURAL
         raise RuntimeError(
             "In order to use an autograd.Function with functorch transforms (vmap, grad, jvp, jacrev, ...), it must "

@@ -12,8 +12,8 @@ from typing import Any, Final, final
 from .._device import as_device, device
 from .._dtype import dtype_or_none
 from .._layout import layout, memory_format
-from .._numbers import checked_number, is_number
-from .._sizes import SHORT, is_long, long
+from .._numbers import checked_number, is_number, no_number
+from .._sizes import SHORT, is_long, is_ragged, long, not_concrete
 from .._tensor_base import TensorBase, numel, requires_grad
 from .op import Op, plain_name
 from .schema import Arg, Schema
@@ -149,12 +149,16 @@ def convert(a: Arg, v: Any) -> Any:
             return v
         return checked_number(v) if is_number(v) else BAD
     if kind == "int":
+        if is_ragged(v):
+            raise no_number()
         if isinstance(v, int):
             return long(int(v)) if not isinstance(v, bool) else BAD
         return long(index(v)) if is_index(v) else BAD
     if kind == "bool":
         return v if isinstance(v, bool) else BAD
     if kind == "float":
+        if is_ragged(v):
+            raise no_number()
         if isinstance(v, (float, int)) and not isinstance(v, bool):
             return float(v)
         if isinstance(v, TensorBase):
@@ -219,7 +223,9 @@ def _ints(a: Arg, v: Any) -> Any:
     if isinstance(v, (tuple, list)):
         out: list[int] = []
         for x in v:
-            if is_element(x):
+            if is_ragged(x):
+                out.append(_ragged(a, x))
+            elif is_element(x):
                 if a.symbolic and isinstance(x, TensorBase) and x._dtype.name == "bool":
                     raise RuntimeError(NOT_INTEGRAL)
                 out.append(index(x))
@@ -233,11 +239,22 @@ def _ints(a: Arg, v: Any) -> Any:
             if not is_long(n):
                 raise Unpack(a.name, i + 1)
         return tuple(out)
+    if is_ragged(v):
+        return (_ragged(a, v),) if a.size > 0 else BAD
     if isinstance(v, int) and not isinstance(v, bool):
         return (long(v),) if a.size > 0 else BAD
     if a.size > 0 and is_element(v):
         return (long(index(v)),)
     return BAD
+
+
+def _ragged(a: Arg, n: Any) -> int:
+    """A ragged size among ints: its value where shapes stand, which nested tensors know and others refuse."""
+    if not a.symbolic:
+        raise no_number()
+    if a.name not in ("size", "shape", "sizes", "normalized_shape"):
+        raise not_concrete()
+    return index(n)
 
 
 def fitted(fname: str, a: Arg, v: Any) -> Any:

@@ -24,6 +24,7 @@ KINDS: Final = frozenset(
         "number",
         "Storage",
         "QScheme",
+        "Any",
     }
 )
 

@@ -29,7 +29,9 @@ TYPES: tuple[type[Exception], ...] = (
 _NEVER_MEANT = (KeyError, AssertionError, UnboundLocalError, ZeroDivisionError)
 _OWN_WORDS = re.compile(
     r"object expected; got|^(tuple|list|string|bytearray|range object) (assignment )?index out of range"
-    r"|^'[\w.]+' object (has no attribute|is not (iterable|subscriptable|callable|an iterator|a mapping)"
+    # A ragged size is refused in PyTorch's words, which are Python's.
+    r"|^'(?!NestedIntNode')[\w.]+' object (has no attribute"
+    r"|is not (iterable|subscriptable|callable|an iterator|a mapping)"
     r"|cannot be interpreted|does not support|doesn't support)"
     r"|^'[\w.]+' and '[\w.]+'$|^unsupported operand type|^bad operand type for|not supported between instances of"
     r"|^(not enough|too many) values to unpack|^cannot unpack non-iterable|^object of type '[\w.]+' has no len"

@@ -80,7 +80,7 @@ class CustomOpDef:
         known = OPDEFS.pop(qualname, None)
         if known is not None:
             # Defined again, as in a notebook: the new one takes the old one's place.
-            _operators.CUSTOM[namespace].pop(name, None)
+            _operators.CUSTOM[namespace].remove(name)
         self._namespace = namespace
         self._name = name
         self._schema = schema

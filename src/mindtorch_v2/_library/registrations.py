@@ -13,7 +13,7 @@ from .._dispatch.keys import AUTOGRAD, DEVICE_BITS
 from .._dispatch.op import FnKernel, GivenDerivative, Kernel, Op, Overrider
 from .._dispatch.schema import Arg, Schema, parse
 from .._dtype import dtype_or_none
-from .._operators import CUSTOM, TAGS, OpOverload, OpOverloadPacket, _rows
+from .._operators import CUSTOM, TAGS, Definitions, OpOverload, OpOverloadPacket, _rows, definitions
 from .._ops import table
 from .._ops.table import Row
 from .._tags import Tag
@@ -108,7 +108,7 @@ def new_op(namespace: str, schema: str, where: str | None = None, tags: Any = ()
                 f"(Error occurred while processing TORCH_LIBRARY block at {where or place()})"
             )
         schema = schema.partition("::")[2]
-    known = CUSTOM.setdefault(namespace, {})
+    known = definitions(namespace)
     where = where or place()
     qualname = f"{namespace}::{name}"
     base, _, overload = name.partition(".")
@@ -140,7 +140,7 @@ def find(name: Any) -> Op:
     if not isinstance(name, str):
         raise ValueError(f"expected the name of an operator, an OpOverload or a CustomOpDef, got {type(name)}")
     namespace, base = split(name)
-    found = CUSTOM.get(namespace, {}).get(base.removesuffix(".default"))
+    found = CUSTOM.get(namespace, Definitions()).get(base.removesuffix(".default"))
     if found is None and namespace == "aten":
         short, _, overload_name = base.partition(".")
         rows = _rows(short)
@@ -324,7 +324,7 @@ def _take_back(ns: str, single: bool, done: list[Callable[[], None]], defined: l
         undo()
     done.clear()
     for name in defined:
-        CUSTOM.get(ns, {}).pop(name, None)
+        definitions(ns).remove(name)
         TAGS.pop(f"{ns}::{name}", None)
     defined.clear()
     if single:

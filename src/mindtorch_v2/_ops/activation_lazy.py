@@ -207,7 +207,9 @@ composite("prelu(Tensor self, Tensor weight) -> Tensor", _prelu)
 
 
 # -- random slopes ----------------------------------------------------------------------------------------------------
-def _check_slopes(lower: float, upper: float) -> None:
+def _check_slopes(lower: Any, upper: Any) -> None:
+    if isinstance(lower, complex) or isinstance(upper, complex):
+        raise RuntimeError("value cannot be converted to type double without overflow")
     if not lower <= upper:
         raise RuntimeError("Lower bound should be less than or equal to the upper bound")
 
@@ -254,7 +256,7 @@ grad_when_written(_noised, self=lambda g, result, noise, lower, upper, training:
 def _rrelu(self: Any, lower: float, upper: float, training: bool, generator: Any) -> Any:
     # In place, PyTorch does not ask this.
     for side, bound in (("lower", lower), ("upper", upper)):
-        if not math.isfinite(bound):
+        if not isinstance(bound, complex) and not math.isfinite(bound):
             raise RuntimeError(f"rrelu: {side} bound must be finite, got {bound:g}")
     _check_slopes(lower, upper)
     return _noised.call((self, _noise(self, lower, upper, training, generator), lower, upper, training))

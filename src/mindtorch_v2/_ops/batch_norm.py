@@ -15,7 +15,7 @@ from .._dtype import uint8
 from .._strides import CHANNELS_LAST, CHANNELS_LAST_3D, format_strides
 from .._tensor_base import bump, is_contiguous, numel
 from .composites.formulas import in_format, laid_out, wide
-from .rules.base import KeptRule, like, spec
+from .rules.base import KeptRule, like, size_at, spec
 from .rules.layout import in_format_of, is_contiguous_as, suggested_format
 from .rules.norm import check_parameters
 from .table import composite, op
@@ -240,13 +240,30 @@ def batch_backward_in_parts(grad_out: Any, input: Any, weight: Any, running_mean
             nothing if dw is None else _back(dw, c, dt), nothing if db is None else _back(db, c, dt))
 
 
+def _check_channels(operator: str, name: str, given: Any, channels: int) -> None:
+    if numel(given) != channels:
+        raise RuntimeError(f"{operator}: expected {name} of {channels} elements, one for each channel, got "
+                           f"{list(given._shape)}")
+
+
 def _batch_backward_meta(grad_out: Any, input: Any, weight: Any, running_mean: Any, running_var: Any, save_mean: Any,
                          save_invstd: Any, train: bool, eps: float, output_mask: Any) -> list[Spec]:
+    size_at(input, 1)
+    if grad_out._shape != input._shape:
+        raise RuntimeError(f"native_batch_norm_backward: expected grad_out of shape {list(input._shape)}, got "
+                           f"{list(grad_out._shape)}")
     needed = dict(save_mean=save_mean, save_invstd=save_invstd) if train else dict(
         running_mean=running_mean, running_var=running_var)
     for name, given in needed.items():
         if given is None:
             raise RuntimeError(f"native_batch_norm_backward: '{name}' must be given where train is {train}")
+        _check_channels("native_batch_norm_backward", name, given, input._shape[1])
+    if weight is not None:
+        _check_channels("native_batch_norm_backward", "weight", weight, input._shape[1])
+        check_parameters(input, (weight,))
+    for t in (grad_out, input):
+        if not t._dtype.is_floating_point:
+            raise NotImplementedError(f"\"batch_norm_backward_cpu\" not implemented for '{t._dtype.scalar_name}'")
     nothing, dt = like(input, (0,)), _parameter_dtype(input, weight)
     parameter = like(input, (input._shape[1],), dt)
     return [_formatted(input, grad_out) if output_mask[0] else nothing, parameter if output_mask[1] else nothing,
@@ -409,8 +426,27 @@ def group_backward_in_parts(grad_out: Any, input: Any, mean: Any, rstd: Any, wei
             nothing if dw is None else _back(dw, (C,), dt), nothing if db is None else _back(db, (C,), dt))
 
 
+def _check_group_backward(grad_out: Any, input: Any, mean: Any, rstd: Any, weight: Any, N: int, C: int, HxW: int,
+                          group: int) -> None:
+    name = "native_group_norm_backward"
+    if min(N, C, HxW) < 0 or group < 1 or C % group:
+        raise RuntimeError(f"{name}: {C} channels of {N} samples with {HxW} elements each are not divisible into "
+                           f"{group} groups")
+    if numel(input) != N * C * HxW or grad_out._shape != input._shape:
+        raise RuntimeError(f"{name}: expected grad_out and input of one shape with {N * C * HxW} elements, got "
+                           f"{list(grad_out._shape)} and {list(input._shape)}")
+    for which, given in (("mean", mean), ("rstd", rstd)):
+        if numel(given) != N * group:
+            raise RuntimeError(f"{name}: expected {which} of {N * group} elements, one for each group, got "
+                               f"{list(given._shape)}")
+    if weight is not None and numel(weight) != C:
+        raise RuntimeError("Expected !gamma.defined() || gamma.numel() == C to be true, but got false.  (Could this "
+                           "error message be improved?  If so, please report an enhancement request to PyTorch.)")
+
+
 def _group_backward_meta(grad_out: Any, input: Any, mean: Any, rstd: Any, weight: Any, N: int, C: int, HxW: int,
                          group: int, output_mask: Any) -> list[Spec]:
+    _check_group_backward(grad_out, input, mean, rstd, weight, N, C, HxW, group)
     nothing, parameter = like(input, (0,)), like(input, (C,), _parameter_dtype(input, weight))
     return [in_format_of(input, input._shape) if output_mask[0] else nothing, parameter if output_mask[1] else nothing,
             parameter if output_mask[2] else nothing]

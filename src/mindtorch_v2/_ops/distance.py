@@ -66,7 +66,7 @@ def _cdist(x1: Any, x2: Any, p: float, compute_mode: str) -> Any:
     if x1._shape[-1] != x2._shape[-1]:
         raise RuntimeError("X1 and X2 must have the same number of columns. X1: "
                            f"{x1._shape[-1]} X2: {x2._shape[-1]}")
-    if p < 0:
+    if not p >= 0:
         raise RuntimeError("cdist only supports non-negative p values")
     product = by_product(x1, x2, p, compute_mode)
     if product is None:
@@ -92,7 +92,7 @@ def _pdist(self: Any, p: float) -> Any:
         raise RuntimeError(f"pdist only supports 2D tensors, got: {len(self._shape)}D")
     if not self.is_floating_point():
         raise RuntimeError("pdist only supports floating-point dtypes")
-    if p < 0:
+    if not p >= 0:
         raise RuntimeError("pdist only supports non-negative p values")
     n = self._shape[0]
     if n <= 1:

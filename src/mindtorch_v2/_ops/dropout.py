@@ -25,7 +25,7 @@ def _kept(input: Any, p: float, train: bool) -> Any:
     if p == 0 or not train or 0 in input._shape:
         return None
     if p == 1:
-        return input.detach().new_zeros(())
+        return 0
     noise = _EMPTY_LIKE.call((input.detach(), None, None, None, None, None))
     return CORE.div_.call((_DRAW.call((noise, 1.0 - p, None)), 1.0 - p))
 
@@ -54,7 +54,7 @@ def _native_dropout(input: Any, p: float, train: Any) -> Any:
     if p == 1:
         return input.new_zeros(input._shape), input.new_zeros(input._shape, dtype=bool_)
     mask = input.new_empty(input._shape, dtype=bool_).bernoulli_(1 - p)
-    return input * mask * (1 / (1 - p)), mask
+    return (input * mask).mul_(1 / (1 - p)), mask
 
 
 DROPOUT_BACKWARD: Op = op(
@@ -84,7 +84,7 @@ def _noise(input: Any, p: float, train: bool, feature: bool) -> Any:
     if p == 0 or not train or 0 in input._shape:
         return None
     if p == 1:
-        return input.detach().new_zeros(())
+        return 0
     if feature and len(input._shape) < 2:
         raise RuntimeError("Feature dropout requires at least 2 dimensions in the input")
     shape = (*input._shape[:2], *(1 for _ in input._shape[2:])) if feature else input._shape

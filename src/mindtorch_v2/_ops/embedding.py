@@ -67,6 +67,11 @@ def _one_hot(self: Any, num_classes: int) -> Any:
         return self.new_zeros(self._shape + (num_classes,))
     if self._keys & META and num_classes != -1:
         return self.new_zeros(self._shape + (num_classes,))
+    if self._keys == CPU and num_classes > 0:
+        try:
+            return self.new_zeros(self._shape + (num_classes,)).scatter_(-1, self.unsqueeze(-1), 1)
+        except RuntimeError:
+            pass  # a class is out of range: which, is said below
     if self._keys & CPU:
         # Other devices find a class out of range when they write it.
         if all_values(self).min().item() < 0:

@@ -69,6 +69,9 @@ def _c2r_meta(self: Any, dim: Ints, normalization: int, last_dim_size: int) -> S
     shape = list(self._shape)
     shape[dims[-1]] = last_dim_size
     check_sizes("fft", tuple(shape))
+    have, need = self._shape[dims[-1]], last_dim_size // 2 + 1
+    if last_dim_size < 1 or have < need:
+        raise RuntimeError(f"_fft_c2r: {last_dim_size} elements need at least {need} frequencies, got {have}")
     stride = self._stride
     if len(dims) > 1:
         stride = _strides(stride, self._shape, _by_stride(stride, dims[:-1]))

@@ -43,6 +43,10 @@ def _put(self: Any, index: Any, source: Any, accumulate: bool) -> Any:
     # Here and not in the rule, which is asked twice for the in-place form: a warning comes once.
     if not accumulate and self._device.type == "cpu":
         alert("put_", self)
+    return put_places(self, index, source, accumulate)
+
+
+def put_places(self: Any, index: Any, source: Any, accumulate: bool) -> Any:
     if numel(index) == 0:
         return self.clone()
     flat, n = self.reshape((-1,)), numel(self)

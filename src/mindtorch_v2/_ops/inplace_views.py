@@ -14,7 +14,7 @@ from .._autograd.node import add_meta
 from .._autograd.record import Formulas
 from .._backends.common.kernels import check_bounds, resize
 from .._backends.common.runtime import allocate_storage
-from .._dispatch.binding import BAD, fitted, is_element, is_index, need
+from .._dispatch.binding import BAD, fitted, is_element, is_index, need, plain_ints
 from .._dispatch.keys import AUTOGRAD, BACKENDS, NESTED, SPARSE, VIEW
 from .._dispatch.op import Op, plain_name, type_name
 from .._dispatch.schema import Arg
@@ -79,8 +79,13 @@ def _reshaping(name: str, o: Op) -> Any:
     """`transpose_` and the like."""
     formulas = _renamed(o, f"{_camel(o.title())}Backward1")
     schema = o.schema.args
+    only_dims = all(a.kind == "int" and not a.is_list for a in schema[1:])
+    is_t = name == "t_"
 
     def method(self: Any, *args: Any, **kwargs: Any) -> Any:
+        if only_dims and not kwargs and len(args) + 1 == len(schema) and (is_t or plain_ints(args)):
+            if not is_t or len(self._shape) <= 2:
+                return _become(self, o, formulas, (self, *args))
         values = [self]
         for i, a in enumerate(schema[1:]):
             if i < len(args):
@@ -98,7 +103,7 @@ def _reshaping(name: str, o: Op) -> Any:
             values.append(got)
         if kwargs or len(args) >= len(schema):
             raise TypeError(f"{name}() got unexpected arguments")
-        if name == "t_" and self.dim() > 2 and not self._keys & SPARSE:
+        if is_t and self.dim() > 2 and not self._keys & SPARSE:
             raise RuntimeError(f"t_() expects a tensor with <= 2 dimensions, but self is {self.dim()}D")
         return _become(self, o, formulas, tuple(values))
 
@@ -171,6 +176,9 @@ def resize_as_(self: Any, the_template: Any, *, memory_format: Any = None) -> An
             raise TypeError(f"resize_as_(): argument '{name}' (position {i + 1}) must be Tensor, not "
                             f"{type_name(given)}")
     _check_resizable(self)
+    if (self._keys | the_template._keys) & NESTED:
+        raise RuntimeError("Internal error: NestedTensorImpl doesn't support sizes. Please file an issue.\n"
+                           "'resize_as_' takes no nested tensors.")
     if self._keys & SPARSE:
         from .._sparse.resize import resized_as
 

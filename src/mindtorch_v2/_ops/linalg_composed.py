@@ -8,6 +8,7 @@ import math
 from typing import Any
 
 from .._dispatch import registry
+from .._dispatch.keys import SPARSE
 from .._dispatch.op import Op, Spec
 from .._dtype import int32, int64
 from .._dtype_names import cpp_name
@@ -535,6 +536,10 @@ def _multi_dot(tensors: Any) -> Any:
         return product(i, k).mm(product(k + 1, j))
 
     out = product(0, n - 1)
+    if out._keys & SPARSE:
+        from .._sparse.refusals import refused
+
+        raise refused("view", [out])
     if tensors[0].dim() == 1:
         out = out.squeeze(0)
     if tensors[-1].dim() == 1:

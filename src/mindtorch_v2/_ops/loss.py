@@ -219,7 +219,7 @@ composite("l1_loss(Tensor self, Tensor target, int reduction=Mean) -> Tensor",
 
 
 def _not_negative(beta: float) -> None:
-    if beta < 0:
+    if not beta >= 0:
         raise RuntimeError("smooth_l1_loss does not support negative values for beta.")
 
 
@@ -278,7 +278,7 @@ composite("smooth_l1_loss(Tensor self, Tensor target, int reduction=Mean, float 
 
 
 def _huber_meta(self: Any, target: Any, reduction: int, delta: float) -> Any:
-    if delta <= 0:
+    if not delta > 0:
         raise RuntimeError("huber_loss does not support non-positive values for delta.")
     return rules.PairLoss(2).infer((self, target, reduction))
 

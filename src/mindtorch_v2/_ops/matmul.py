@@ -133,6 +133,8 @@ def _addr_meta(self: Any, vec1: Any, vec2: Any, beta: Any, alpha: Any) -> Spec:
     rules.check_expand(self, shape)
     dt = promoted(self._dtype, promoted(vec1._dtype, vec2._dtype))
     for name, factor in (("beta", beta), ("alpha", alpha)):
+        if type(factor) is int and factor == 1:
+            continue
         if isinstance(factor, bool) and dt.name != "bool":
             raise RuntimeError(f"Boolean {name} only supported for Boolean results.")
         if isinstance(factor, (float, complex)) and not dt.is_inexact:
@@ -142,7 +144,10 @@ def _addr_meta(self: Any, vec1: Any, vec2: Any, beta: Any, alpha: Any) -> Spec:
 
 
 def _addr(self: Any, vec1: Any, vec2: Any, beta: Any, alpha: Any) -> Any:
-    dt = promoted(self._dtype, promoted(vec1._dtype, vec2._dtype))
+    dt = self._dtype
+    if dt.is_inexact and dt is vec1._dtype and dt is vec2._dtype and _is_one(beta) and _is_one(alpha):
+        return self + _outer(vec1, vec2)
+    dt = promoted(dt, promoted(vec1._dtype, vec2._dtype))
     if dt is bool_:
         product = _outer(vec1, vec2) if alpha else self.new_zeros((vec1._shape[0], vec2._shape[0]))
         return product.logical_or(self) if beta else product
@@ -231,6 +236,8 @@ def _inner(self: Any, other: Any) -> Any:
     if self._shape[-1] != other._shape[-1]:
         raise RuntimeError("inner() the last dimension must match on both input tensors but got shapes "
                            f"{list(self._shape)} and {list(other._shape)}")
+    if len(self._shape) == 1 == len(other._shape) and self._dtype is other._dtype:
+        return DOT.call((self, other))
     return TENSORDOT.call((self, other, (-1,), (-1,)))
 
 

@@ -553,7 +553,7 @@ predicate("isneginf", ALL & ~FLOAT8 & ~COMPLEX, True, lambda self: self == -math
 predicate("signbit", ALL & ~FLOAT8 & ~COMPLEX, True, refuses="signbit_cpu",
           on_complex=(NotImplementedError, "signbit is not implemented for complex tensors."))
 composite("isreal(Tensor self) -> Tensor", lambda self: (
-    self.imag == 0 if self.is_complex() else (self == self).logical_or(self != self)))
+    self.imag == 0 if self.is_complex() else registry.get("ones_like").call((self, bool_, None, None, None, None))))
 
 
 def _isclose(self: Any, other: Any, rtol: float, atol: float, equal_nan: bool) -> Any:
@@ -564,13 +564,13 @@ def _isclose(self: Any, other: Any, rtol: float, atol: float, equal_nan: bool) -
             raise RuntimeError(f"{name} must be greater than or equal to zero, but got {value:g}")
     close = self == other
     if equal_nan and self.dtype.is_inexact:
-        close = close.logical_or(self.isnan().logical_and(other.isnan()))
+        close = close | (self.isnan() & other.isnan())
     if rtol == 0 and atol == 0:
         return close
     if not self.dtype.is_inexact:
         self, other = self.to(DEFAULTS.dtype), other.to(DEFAULTS.dtype)
     error = (self - other).abs()
-    return close.logical_or(error.isfinite().logical_and(error <= (other * rtol).abs() + atol))
+    return close | (error.isfinite() & (error <= (other * rtol).abs() + atol))
 
 
 composite("isclose(Tensor self, Tensor other, float rtol=1e-05, float atol=1e-08, bool equal_nan=False) -> Tensor",

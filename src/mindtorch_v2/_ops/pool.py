@@ -351,6 +351,14 @@ def _in_format_of_images(t: Any, shape: Ints, rank: int, dt: Any = None) -> Spec
     return in_format_of(t, shape, dt, rank) if rank < 3 else like(t, shape, dt)
 
 
+def _need_gradient(grad_output: Any, name: str) -> None:
+    for i, n in enumerate(grad_output._shape[1:], 1):
+        if n == 0:
+            raise RuntimeError(f"{name}_backward(): Expected grad_output to have non-zero size for non-batch "
+                               f"dimensions, but grad_output has sizes {list(grad_output._shape)} with dimension "
+                               f"{i} being empty")
+
+
 def _declare_adaptive_mean(rank: int) -> None:
     mean = f"adaptive_avg_pool{rank}d"
 
@@ -365,11 +373,7 @@ def _declare_adaptive_mean(rank: int) -> None:
         return _in_format_of_images(self, shape, rank)
 
     def mean_backward_meta(grad_output: Any, self: Any) -> Spec:
-        for i, n in enumerate(grad_output._shape[1:], 1):
-            if n == 0:
-                raise RuntimeError(f"{mean}_backward(): Expected grad_output to have non-zero size for non-batch "
-                                   f"dimensions, but grad_output has sizes {list(grad_output._shape)} with dimension "
-                                   f"{i} being empty")
+        _need_gradient(grad_output, mean)
         if len(grad_output._shape) != len(self._shape):
             name = "grad_output" if rank == 2 else "gradOutput_"
             raise RuntimeError(f"{mean}_backward_out_cpu_template: Expected dimensions {len(self._shape)} for `{name}` "
@@ -432,6 +436,7 @@ def _declare_adaptive_max(rank: int) -> None:
         return [_in_format_of_images(self, shape, rank), _in_format_of_images(self, shape, rank, int64)]
 
     def max_backward_meta(grad_output: Any, self: Any, indices: Any) -> Spec:
+        _need_gradient(grad_output, largest)
         if tuple(grad_output._shape) != tuple(indices._shape):
             name = "grad_output" if rank == 2 else "gradOutput"
             raise RuntimeError(f"expected sizes {list(indices._shape)} for `{name}` but got sizes "

@@ -16,14 +16,20 @@ from .rules.base import KeptRule, spec, wrap_dim
 from .rules.pointwise import broadcast_shapes, promoted
 from .table import composite, op
 
+_UNSAFE_VIEW = registry.get("_unsafe_view")
+
 
 def _kron(self: Any, other: Any) -> Any:
+    if len(self._shape) == 2 == len(other._shape):
+        (p, q), (r, s) = self._shape, other._shape
+        spread = self.reshape((p, 1, q, 1)) * other.reshape((1, r, 1, s))
+        return _UNSAFE_VIEW.call((spread, (p * r, q * s)))
     n = max(self.dim(), other.dim())
     a = (1,) * (n - self.dim()) + tuple(self._shape)
     b = (1,) * (n - other.dim()) + tuple(other._shape)
     left = self.reshape(tuple(x for s in a for x in (s, 1)))
     right = other.reshape(tuple(x for s in b for x in (1, s)))
-    return registry.get("_unsafe_view").call((left * right, tuple(x * y for x, y in zip(a, b))))
+    return _UNSAFE_VIEW.call((left * right, tuple(x * y for x, y in zip(a, b))))
 
 
 composite("kron(Tensor self, Tensor other) -> Tensor", _kron, out=True)
@@ -82,7 +88,7 @@ def _cross_meta(self: Any, other: Any, dim: int) -> Spec:
     return spec(shape, dt, self._device)
 
 
-def _cross(self: Any, other: Any, dim: int) -> Any:
+def cross_in_parts(self: Any, other: Any, dim: int) -> Any:
     d = wrap_dim(dim, self.dim())
     a, b, c = self.unbind(d)
     x, y, z = other.unbind(d)
@@ -94,7 +100,7 @@ def _conj(t: Any) -> Any:
 
 
 CROSS: Op = op("linalg_cross(Tensor self, Tensor other, *, int dim=-1) -> Tensor", meta=KeptRule(_cross_meta), out=True,
-               kernel=_cross, function=False, method=False,
+               kernel=cross_in_parts, function=False, method=False,
                grad=dict(self=lambda g, other, dim: CROSS.call((_conj(other).expand(g._shape), g, dim)),
                          other=lambda g, self, dim: CROSS.call((g, _conj(self).expand(g._shape), dim))))
 

@@ -226,11 +226,18 @@ def of_padded(kind: Kind, layer: Layer = _padded_layer) -> Any:
     return run
 
 
+def _check_steps(kind: Kind, batch_sizes: Any) -> None:
+    if batch_sizes.dim() != 1 or batch_sizes.numel() == 0:
+        raise RuntimeError(f"{kind.name}: batch_sizes must be a vector of one size for each step, got "
+                           f"{list(batch_sizes._shape)}")
+
+
 def _of_packed(kind: Kind) -> Any:
     def run(data: Any, batch_sizes: Any, hx: Any, params: Any, has_biases: bool, num_layers: int, dropout: float,
             train: bool, bidirectional: bool) -> tuple[Any, ...]:
         if batch_sizes._dtype is not int64:
             raise RuntimeError(f"expected scalar type Long but found {batch_sizes._dtype.scalar_name}")
+        _check_steps(kind, batch_sizes)
         batch = Batch(data, batch_sizes.tolist(), _padded_layer)
         return _network(kind, batch, _state(kind, hx), params, has_biases, num_layers, dropout, train, bidirectional)
 

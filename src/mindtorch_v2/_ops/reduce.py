@@ -451,7 +451,7 @@ def _logcumsumexp_backward(g: Any, self: Any, result: Any, dim: int) -> Any:
     return forward - backward
 
 
-op("logcumsumexp(Tensor self, int dim) -> Tensor", meta=_logcumsumexp_meta, out=True,
+op("logcumsumexp(Tensor self, int dim) -> Tensor", meta=KeptRule(_logcumsumexp_meta), out=True,
    grad=dict(self=_logcumsumexp_backward))
 
 

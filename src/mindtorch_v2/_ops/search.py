@@ -19,7 +19,7 @@ from .._dtype_names import cpp_name
 from .._sizes import LONG_MAX, too_large
 from .._tensor_base import TensorBase, is_contiguous, is_dual, numel
 from .._warn import warn_once
-from .rules.base import like, spec, wrap_dim
+from .rules.base import KeptRule, like, spec, wrap_dim
 from .rules.out import Target
 from .rules.shape import as_double
 from .table import composite, op
@@ -182,7 +182,7 @@ for _overload, _left, _right in (("Tensor_Tensor", "Tensor elements", "Tensor te
 
 
 # -- places in a sorted sequence ----------------------------------------------------------------------------------
-def _search_meta(sorted_sequence: Any, self: Any, out_int32: bool, right: bool, side: str | None,
+def _search_rule(sorted_sequence: Any, self: Any, out_int32: bool, right: bool, side: str | None,
                  sorter: Any) -> Spec:
     if side is not None and side not in ("left", "right"):
         raise RuntimeError(f"torch.searchsorted(): side can only be 'left' or 'right' but got {side}")
@@ -199,7 +199,6 @@ def _search_meta(sorted_sequence: Any, self: Any, out_int32: bool, right: bool, 
         if sorter._dtype is not int64:
             raise RuntimeError("torch.searchsorted(): sorter must be a tensor of long dtype but got dtype "
                                f"{sorter._dtype.scalar_name}")
-    _warn_of_copies(s, self, sorter)
     shape: tuple[int, ...] = ()
     if isinstance(self, TensorBase):
         shape = self._shape
@@ -218,6 +217,17 @@ def _search_meta(sorted_sequence: Any, self: Any, out_int32: bool, right: bool, 
         kind = "ComplexDouble" if s._dtype is float64 else "ComplexFloat"
         raise NotImplementedError(f"\"searchsorted_out_cpu\" not implemented for '{kind}'")
     return spec(shape, int32 if out_int32 else int64, s._device)
+
+
+_KEPT_SEARCH = KeptRule(_search_rule)
+
+
+def _search_meta(sorted_sequence: Any, self: Any, out_int32: bool, right: bool, side: str | None, sorter: Any) -> Spec:
+    found: Spec = _KEPT_SEARCH.infer((sorted_sequence, self, out_int32, right, side, sorter))
+    if not is_contiguous(sorted_sequence) or sorter is not None or (
+            isinstance(self, TensorBase) and not is_contiguous(self)):
+        _warn_of_copies(sorted_sequence, self, sorter)
+    return found
 
 
 def _found(*args: Any) -> Target:
@@ -243,7 +253,7 @@ def _warn_of_copies(boundaries: Any, values: Any, sorter: Any) -> None:
 def _bucketize_meta(self: Any, boundaries: Any, out_int32: bool, right: bool) -> Spec:
     if len(boundaries._shape) != 1:
         raise RuntimeError(f"boundaries tensor must be 1 dimension, but got dim({len(boundaries._shape)})")
-    return spec(self._shape if isinstance(self, TensorBase) else (), int32 if out_int32 else int64, boundaries._device)
+    return _search_meta(boundaries, self, out_int32, right, None, None)
 
 
 op(f"bucketize(Tensor self, Tensor boundaries, *, {_OPTIONS}) -> Tensor", meta=_bucketize_meta, numbers=("self",),

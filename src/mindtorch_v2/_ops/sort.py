@@ -79,7 +79,7 @@ def _one_of(name: str) -> Any:
                 f"{name}(): Expected reduction dim {wrap_dim(dim, len(self._shape))} to have non-zero size.")
         return out
 
-    return rule
+    return KeptRule(rule)
 
 
 def _kth_meta(self: Any, k: int, dim: int, keepdim: bool) -> list[Spec]:

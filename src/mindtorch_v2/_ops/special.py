@@ -14,7 +14,7 @@ from .._dtype import DEFAULTS, int32, int64
 from .._tensor_base import TensorBase
 from .composites.formulas import narrow, times, wide, zeros_like
 from .pointwise import Formula, function, is_tensor, no_formula, only
-from .rules.base import like
+from .rules.base import KeptRule, like
 from .rules.dtype_checks import FLOATS, INTS, WIDE_FLOATS
 from .rules.layout import ordered_strides, preserved_strides
 from .rules.out import Target
@@ -49,7 +49,8 @@ def _heaviside_meta(self: Any, values: Any) -> Any:
     return registry.get("mul").infer((self, values))
 
 
-op("heaviside(Tensor self, Tensor values) -> Tensor", meta=_heaviside_meta, inplace=True, nondifferentiable=True,
+op("heaviside(Tensor self, Tensor values) -> Tensor", meta=KeptRule(_heaviside_meta), inplace=True,
+   nondifferentiable=True,
    out=Target("same", "heaviside is not yet implemented for tensors with different dtypes.",
               on_complex="heaviside is not yet implemented for complex tensors."),
    kernel=lambda self, values: _where.call((self == 0, values, (self > 0).to(self._dtype))))

@@ -5,6 +5,7 @@ from typing import Any
 
 from .._backends.common import lazy, transfer
 from .._backends.common import view as v
+from .._core_operators import CORE
 from .._dispatch.binding import BAD, convert, fitted, is_element, need
 from .._dispatch.keys import CONJUGATE, NEGATIVE
 from .._dispatch.op import Kernel, Op, Spec, plain_name
@@ -345,25 +346,24 @@ DETACH: Op = _served_by(view("detach(Tensor(a) self) -> Tensor(a)", layout=v.ali
 
 
 # -- several views at once ----------------------------------------------------------------------------------------
-def _cat(grads: Any, dim: int) -> Any:
-    from .shape import CAT
-
-    return CAT.call((grads, dim))
-
-
 SPLIT: Op = _served_by(view("split(Tensor(a -> *) self, int split_size, int dim=0) -> Tensor(a)[]", layout=v.split,
-                            function=False, method=False, grad=dict(self=lambda grads, dim: _cat(grads, dim))),
+                            function=False, method=False,
+                            grad=dict(self=lambda grads, dim: CORE.cat.call((grads, dim)))),
                        v.PiecesKernel(v.SPLIT))
 SPLIT_SIZES: Op = _served_by(
     view("split_with_sizes(Tensor(a -> *) self, SymInt[] split_sizes, int dim=0) -> Tensor(a)[]",
-         layout=v.split_with_sizes, grad=dict(self=lambda grads, dim: _cat(grads, dim))), v.PiecesKernel(v.SPLIT_SIZES))
+         layout=v.split_with_sizes, grad=dict(self=lambda grads, dim: CORE.cat.call((grads, dim)))),
+    v.PiecesKernel(v.SPLIT_SIZES))
 
 
 def split_method(self: Any, split_size: Any, dim: Any = 0) -> Any:
     """split(split_size, dim=0): views of `split_size` elements each, or of the sizes in a list."""
     if isinstance(split_size, TensorBase) and numel(split_size) == 1:
         single: Any = split_size
-        split_size = int(single)
+        try:
+            split_size = int(single)
+        except ValueError:  # NaN is no size; the sizes of pieces refuse it by name
+            pass
     if isinstance(split_size, bool):
         raise _no_split(self, split_size, dim)
     if type(dim) is not int or not is_long(dim):
@@ -413,14 +413,8 @@ _SPLIT_SIZES_ARG = SPLIT_SIZES.schema.args[1]
 _SPLIT_DIM_ARG = SPLIT.schema.args[2]
 
 
-def _stack(grads: Any, dim: int) -> Any:
-    from .shape import STACK
-
-    return STACK.call((grads, dim))
-
-
 UNBIND: Op = _served_by(view("unbind(Tensor(a -> *) self, int dim=0) -> Tensor(a)[]", layout=v.unbind,
-                         grad=dict(self=lambda grads, dim: _stack(grads, dim))), v.PiecesKernel(v.UNBIND))
+                         grad=dict(self=lambda grads, dim: CORE.stack.call((grads, dim)))), v.PiecesKernel(v.UNBIND))
 
 
 def _chunk(self: Any, chunks: int, dim: int) -> Any:

@@ -16,7 +16,7 @@ from .._layout import contiguous_format
 from .._sizes import dense_bytes
 from .._tensor_base import TensorBase, numel
 from . import copy, shape, view
-from .rules.base import wrap_dim
+from .rules.base import KeptRule, wrap_dim
 from .rules.layout import preserved_strides
 from .table import composite, op
 
@@ -105,7 +105,7 @@ op("narrow_copy(Tensor self, int dim, SymInt start, SymInt length) -> Tensor", k
 # -- writing where a view lies ------------------------------------------------------------------------------------
 def _strides(self: Any) -> Ints:
     """A copy keeps even the gaps of its source, but not what is expanded."""
-    if any(s == 0 and n > 1 for s, n in zip(self._stride, self._shape)):
+    if 0 in self._stride and any(s == 0 and n > 1 for s, n in zip(self._stride, self._shape)):
         return preserved_strides(self)
     return tuple(self._stride)
 
@@ -134,7 +134,7 @@ def _written(name: str, seen: Op, out: bool = False) -> None:
     exec(f"def back_self(g, src_shape, {given}):\n"
          f"    return _get('{name}_scatter').call((g, g.new_zeros(src_shape), {given}))\n"
          f"def back_src(g, {given}):\n    return _seen.call((g, {given}))\n", space)
-    op(f"{name}_scatter(Tensor self, Tensor src, {arguments}) -> Tensor", meta=rule, kernel=kernel, out=out,
+    op(f"{name}_scatter(Tensor self, Tensor src, {arguments}) -> Tensor", meta=KeptRule(rule), kernel=kernel, out=out,
        grad=dict(self=space["back_self"], src=space["back_src"]))
 
 

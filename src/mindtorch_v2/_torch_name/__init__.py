@@ -84,8 +84,12 @@ def _bear(module: ModuleType, tail: str) -> None:
         module.__name__ = name
         _rename(module)
         _fold(module, tail)
+    space = _NAMESPACE(module)
     for name, home in HOMES.get(tail, {}).items():
-        _NAMESPACE(module)[name].__module__ = home
+        if name in space:
+            space[name].__module__ = home
+        else:
+            space["_homes"][name] = home  # read when the function is made
 
 
 def _fold(module: ModuleType, tail: str) -> None:

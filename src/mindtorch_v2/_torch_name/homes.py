@@ -78,7 +78,8 @@ HOMES: dict[str, dict[str, str]] = {
     ),
     "fx._codegen": {"CodeGen": "torch.fx.graph"},
     "nn.functional": dict.fromkeys(
-        "avg_pool2d avg_pool3d gelu linear one_hot scaled_dot_product_attention softplus softshrink".split(),
+        "avg_pool2d avg_pool3d elu_ gelu hardtanh_ leaky_relu_ linear one_hot scaled_dot_product_attention softplus "
+        "softshrink".split(),
         "torch._C._nn",
     ),
     "optim._adafactor": {"Adafactor": "torch.optim"},

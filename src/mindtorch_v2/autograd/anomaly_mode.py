@@ -49,9 +49,15 @@ class set_detect_anomaly:
 
 
 def set_anomaly_enabled(mode: bool, check_nan: bool = True) -> None:
-    from .._autograd.anomaly import switch
-
-    switch(bool(mode), bool(check_nan))
+    for place, (name, given) in enumerate((("enabled", mode), ("check_nan", check_nan))):
+        if not isinstance(given, bool):
+            raise TypeError(
+                f"set_anomaly_enabled(): argument '{name}' (position {place + 1}) must be bool, not "
+                f"{type(given).__name__}"
+            )
+    WATCH.anomaly = mode
+    WATCH.check_nan = check_nan
+    WATCH.on = WATCH.anomaly or WATCH.hooks > 0
 
 
 def is_anomaly_enabled() -> bool:

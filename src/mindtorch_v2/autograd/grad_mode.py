@@ -137,8 +137,12 @@ class set_grad_enabled(_Decorator):
     __slots__ = ("mode", "prev")
 
     def __init__(self, mode: bool) -> None:
-        self.mode = bool(mode)
-        self.prev = swap_grad(self.mode)
+        if not isinstance(mode, bool):
+            raise TypeError(
+                f"set_grad_enabled(): argument 'enabled' (position 1) must be bool, not {type(mode).__name__}"
+            )
+        self.mode = mode
+        self.prev = swap_grad(mode)
 
     def __call__(self, orig_func: F) -> F:
         swap_grad(self.prev)

@@ -228,8 +228,9 @@ def _check(
     fast: bool,
 ) -> None:
     _check_inputs(args)
-    every = tuple(o for o in _as_tuple(func(*args)) if isinstance(o, TensorBase))
-    outputs = tuple(o for o in every if o.requires_grad)
+    given = _as_tuple(func(*args))
+    every = tuple(o for o in given if isinstance(o, TensorBase))
+    outputs = tuple(o for o in given if o.requires_grad)
     if fast and outputs:
         _compare_directions(func, args, every, eps, atol, rtol, nondet_tol, check_dtypes)
     else:

@@ -148,6 +148,12 @@ class saved_tensors_hooks:
     def __enter__(self) -> None:
         from .._autograd.saved_hooks import push_hooks
 
+        if not callable(self.pack_hook) or not callable(self.unpack_hook):
+            raise TypeError(
+                "_push_saved_tensors_default_hooks(): incompatible function arguments. The following argument types "
+                "are supported:\n    1. (pack_hook: Callable, unpack_hook: Callable) -> None\n\n"
+                f"Invoked with: {self.pack_hook!r}, {self.unpack_hook!r}"
+            )
         push_hooks(self.pack_hook, self.unpack_hook)
 
     def __exit__(self, *args: object) -> None:

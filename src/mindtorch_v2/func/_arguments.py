@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import functools
+from collections.abc import Callable
+from types import FunctionType
 from typing import Any
 
 import mindtorch_v2 as torch
@@ -38,10 +41,35 @@ def check_argnums(argnums: Any, count: int) -> None:
             raise RuntimeError(f"argnums elements must be unique, got {places}")
 
 
+def leaves_of(tree: Any) -> Any:
+    """The leaves of a tree; of a tensor, and of one in a tuple, at sight."""
+    if isinstance(tree, torch.Tensor):
+        return (tree,)
+    if type(tree) is tuple and len(tree) == 1 and isinstance(tree[0], torch.Tensor):
+        return tree
+    return tree_flatten(tree)[0]
+
+
+def named_after(func: Any, wrapper: Callable[..., Any]) -> Callable[..., Any]:
+    """What `functools.wraps` does, in a few steps for a plain function: transforms are made anew at every call inside
+    one another."""
+    if type(func) is not FunctionType:
+        return functools.update_wrapper(wrapper, func)
+    wrapper.__module__ = func.__module__
+    wrapper.__name__ = func.__name__
+    wrapper.__qualname__ = func.__qualname__
+    wrapper.__doc__ = func.__doc__
+    space = wrapper.__dict__
+    if func.__dict__:
+        space.update(func.__dict__)
+    space["__wrapped__"] = func
+    return wrapper
+
+
 def check_real(what: str, api: str, tree: Any) -> None:
     """Of what is complex a derivative by every element would not say which of the two kinds it is."""
-    for i, t in enumerate(tree_flatten(tree)[0]):
-        if isinstance(t, torch.Tensor) and t.is_complex():
+    for i, t in enumerate(leaves_of(tree)):
+        if isinstance(t, torch.Tensor) and t._dtype.is_complex:
             raise RuntimeError(
                 f"{api}: Expected all {what} to be real but received complex tensor at flattened input idx: {i}"
             )

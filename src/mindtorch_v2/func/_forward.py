@@ -6,7 +6,6 @@ it and none of its own.
 
 from __future__ import annotations
 
-import functools
 from collections.abc import Callable, Sequence
 from typing import Any
 
@@ -15,9 +14,9 @@ import mindtorch_v2 as torch
 from .._autograd.forward import enter_level, leave_level, put_dual, tangent_of
 from .._batching.level import begin, end
 from .._dispatch.keys import SPARSE
-from .._dispatch.state import STATE
+from .._dispatch.state import STATE, is_inference_mode, set_modes, swap_inference
 from ..utils._pytree import TreeSpec, tree_flatten, tree_unflatten
-from ._arguments import Argnums, check_real, chosen, replaced, standard_basis, tensors_only
+from ._arguments import Argnums, check_real, chosen, named_after, replaced, standard_basis, tensors_only
 
 _API = "jvp(f, primals, tangents)"
 
@@ -45,6 +44,7 @@ def jvp(
     for t in flat:
         if not (t.is_floating_point() or t.is_complex()):
             raise ValueError(f"Expected primal to be floating point or complex, but got: {t.dtype}")
+    modes = swap_inference(False) if is_inference_mode() else None
     entered = enter_level()
     begin("jvp")
     level = entered[0]
@@ -61,6 +61,8 @@ def jvp(
     finally:
         end()
         leave_level(entered)
+        if modes is not None:
+            set_modes(modes)
     made = tuple(tree_unflatten(values, out_spec) for values in (results, pushed))
     return (*made, aux) if has_aux else made
 
@@ -136,7 +138,6 @@ def by_unit_vectors(
 ) -> Callable[..., Any]:
     """The same; `real`: what is complex is refused."""
 
-    @functools.wraps(func)
     def wrapper(*args: Any, **kwargs: Any) -> Any:
         from ._vmap import map_rows
 
@@ -167,7 +168,7 @@ def by_unit_vectors(
         jacobian = tree_unflatten(parts, out_spec)
         return (jacobian, aux) if has_aux else jacobian
 
-    return wrapper
+    return named_after(func, wrapper)
 
 
 def tree_map_first(tree: Any) -> Any:

@@ -13,16 +13,34 @@ from typing import Any
 
 import mindtorch_v2 as torch
 
-from .._autograd.engine import grad_one
-from .._autograd.node import ACCUMULATE, Node
+from .._autograd.engine import grad_one, leads_elsewhere
 from .._batching.dims import lift
 from .._batching.kernel import QUIET
 from .._batching.level import begin, end, live
 from .._dispatch.keys import AUTOGRAD, BACKENDS, BATCHED, VIEW
-from .._dispatch.state import STATE, is_grad_enabled, modes, set_grad_enabled
+from .._dispatch.state import (
+    STATE,
+    is_grad_enabled,
+    is_inference_mode,
+    modes,
+    set_grad_enabled,
+    set_modes,
+    swap_inference,
+)
 from .._tensor_base import alias, requires_grad, set_requires_grad
 from ..utils._pytree import TreeSpec, tree_flatten, tree_unflatten
-from ._arguments import Argnums, check_real, chosen, need_elements, replaced, seen, standard_basis, tensors_only
+from ._arguments import (
+    Argnums,
+    check_real,
+    chosen,
+    leaves_of,
+    named_after,
+    need_elements,
+    replaced,
+    seen,
+    standard_basis,
+    tensors_only,
+)
 
 
 class Scope:
@@ -36,6 +54,8 @@ class Scope:
     def __enter__(self) -> Scope:
         begin("grad")
         self.outer = is_grad_enabled()
+        # A transform records what it needs, whatever mode it is called in.
+        self.modes = swap_inference(False) if is_inference_mode() else None
         set_grad_enabled(True)
         return self
 
@@ -44,6 +64,8 @@ class Scope:
     ) -> None:
         end()
         set_grad_enabled(self.outer)
+        if self.modes is not None:
+            set_modes(self.modes)
 
     def fresh(self, t: Any) -> Any:
         """An input of its own, over the same memory."""
@@ -51,6 +73,8 @@ class Scope:
             raise ValueError(f"Thing passed to transform API must be Tensor, got {type(t)}")
         if not (t.dtype.is_floating_point or t.dtype.is_complex):
             raise RuntimeError("only Tensors of floating point dtype can require gradients")
+        if self.modes is not None and t.is_inference():
+            t = t.clone()  # one that can be saved
         if self.outer and requires_grad(t):
             self.followed = True
             new = seen(t)
@@ -74,21 +98,7 @@ class Scope:
             return False
         if self.followed:
             return True
-        own = {id(t) for t in self.inputs}
-        seen: set[int] = set()
-        todo: list[Node | None] = [t.grad_fn for t in outputs]
-        for t in outputs:
-            if t.grad_fn is None and requires_grad(t) and id(t) not in own:
-                return True
-        while todo:
-            node = todo.pop()
-            if node is None or id(node) in seen:
-                continue
-            seen.add(id(node))
-            if node._kind == ACCUMULATE and id(node._payload) not in own:
-                return True
-            todo.extend(node._next)
-        return False
+        return leads_elsewhere(outputs, self.inputs)
 
     def leaving(self, t: Any, followed: bool) -> Any:
         if not isinstance(t, torch.Tensor):
@@ -158,11 +168,10 @@ def _map_leaves(fn: Callable[[Any], Any], tree: Any) -> Any:
 def grad_and_value(func: Callable[..., Any], argnums: Argnums = 0, has_aux: bool = False) -> Callable[..., Any]:
     """A function that returns the gradient of `func` by the arguments `argnums`, and its value."""
 
-    @functools.wraps(func)
     def wrapper(*args: Any, **kwargs: Any) -> Any:
         return _grad_and_value(func, argnums, has_aux, args, kwargs)
 
-    return wrapper
+    return named_after(func, wrapper)
 
 
 def _grad_and_value(
@@ -197,12 +206,11 @@ def _grad_and_value(
 def grad(func: Callable[..., Any], argnums: Argnums = 0, has_aux: bool = False) -> Callable[..., Any]:
     """A function that returns the gradient of `func` by the arguments `argnums`."""
 
-    @functools.wraps(func)
     def wrapper(*args: Any, **kwargs: Any) -> Any:
         found = _grad_and_value(func, argnums, has_aux, args, kwargs)
         return (found[0], found[1][1]) if has_aux else found[0]
 
-    return wrapper
+    return named_after(func, wrapper)
 
 
 # -- vjp ----------------------------------------------------------------------------------------------------------
@@ -289,14 +297,14 @@ def jacrev(
     if not (chunk_size is None or chunk_size > 0):
         raise ValueError("jacrev: `chunk_size` should be greater than 0.")
 
-    @functools.wraps(func)
     def wrapper(*args: Any, **kwargs: Any) -> Any:
         check_real("inputs", "jacrev", args)
         found = vjp_of(functools.partial(func, **kwargs) if kwargs else func, args, argnums, has_aux)
         output, pull = found[0], found[1]
         check_real("outputs", "jacrev", output)
+        picked = chosen(args, argnums)
         outputs, out_spec = tree_flatten(output)
-        inputs, in_spec = tree_flatten(chosen(args, argnums))
+        inputs, in_spec = tree_flatten(picked)
         for x in inputs:
             need_elements(x)
         rows = _rows(outputs, out_spec, pull, chunk_size)
@@ -309,7 +317,7 @@ def jacrev(
         jacobian = tree_unflatten(parts, out_spec)
         return (jacobian, found[2]) if has_aux else jacobian
 
-    return wrapper
+    return named_after(func, wrapper)
 
 
 def _rows(outputs: list[Any], spec: TreeSpec, pull: Any, chunk_size: int | None) -> list[Any]:
@@ -317,7 +325,7 @@ def _rows(outputs: list[Any], spec: TreeSpec, pull: Any, chunk_size: int | None)
     from ._vmap import map_rows
 
     def one(*basis: Any) -> Any:
-        found = tree_flatten(pull(tree_unflatten(list(basis), spec)))[0]
+        found = leaves_of(pull(tree_unflatten(list(basis), spec)))
         return found[0] if len(found) == 1 else tuple(found)
 
     basis = standard_basis(outputs)

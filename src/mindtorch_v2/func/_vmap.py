@@ -5,7 +5,6 @@ Invariant: whatever the function does, the level that was entered for it is left
 
 from __future__ import annotations
 
-import functools
 from collections.abc import Callable
 from typing import Any
 
@@ -18,6 +17,7 @@ from .._batching.steps import WAYS
 from .._batching.users import spread_over
 from .._batching.usual import common_size, map_tensors
 from ..utils._pytree import TreeSpec, tree_flatten, tree_unflatten
+from ._arguments import named_after
 
 serve()
 _RANDOMNESS = ("error", "different", "same")
@@ -203,7 +203,6 @@ def vmap(
 
     usual = type(in_dims) is int and type(out_dims) is int and chunk_size is None
 
-    @functools.wraps(func)
     def wrapped(*args: Any, **kwargs: Any) -> Any:
         if usual:
             size = common_size(args, in_dims)
@@ -215,4 +214,4 @@ def vmap(
             return _in_chunks(func, size, dims, flat, spec, kwargs, out_dims, randomness, chunk_size)
         return _mapped(func, size, dims, flat, spec, kwargs, out_dims, randomness)
 
-    return wrapped
+    return named_after(func, wrapped)

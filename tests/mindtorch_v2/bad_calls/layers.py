@@ -199,6 +199,16 @@ CASES: list[Case] = [
     Case("adaptive_avg_pool2d_ndim", lambda torch: dict(x=torch.ones(4, 4)),
          lambda torch, v: torch.nn.functional.adaptive_avg_pool2d(v.x, 2),
          "RuntimeError", "adaptive_avg_pool2d(): Expected 3D or 4D tensor, but got [4, 4]"),
+    Case("adaptive_max_pool2d_gradient_of_nothing", lambda torch: dict(x=torch.ones(1, 2, 4, 4, requires_grad=True)),
+         lambda torch, v: torch.nn.functional.adaptive_max_pool2d(v.x, 0).sum().backward(),
+         "RuntimeError",
+         "adaptive_max_pool2d_backward(): Expected grad_output to have non-zero size for non-batch dimensions, but "
+         "grad_output has sizes [1, 2, 0, 0] with dimension 2 being empty"),
+    Case("adaptive_max_pool3d_gradient_of_nothing", lambda torch: dict(x=torch.ones(2, 4, 4, 4, requires_grad=True)),
+         lambda torch, v: torch.nn.functional.adaptive_max_pool3d(v.x, 0).sum().backward(),
+         "RuntimeError",
+         "adaptive_max_pool3d_backward(): Expected grad_output to have non-zero size for non-batch dimensions, but "
+         "grad_output has sizes [2, 0, 0, 0] with dimension 1 being empty"),
     Case("adaptive_avg_pool2d_negative", lambda torch: dict(x=torch.ones(1, 1, 4, 4)),
          lambda torch, v: torch.nn.functional.adaptive_avg_pool2d(v.x, -1),
          "RuntimeError",

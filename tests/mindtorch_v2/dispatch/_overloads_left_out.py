@@ -127,8 +127,7 @@ _LISTED = {
         bernoulli.float_out bernoulli.p
         bernoulli_.float empty_permuted
         from_file
-        linspace.Scalar_Tensor linspace.Tensor_Scalar linspace.Tensor_Tensor
-        logspace.Scalar_Tensor logspace.Tensor_Scalar logspace.Tensor_Tensor normal.Tensor_float normal.float_Tensor
+        normal.Tensor_float normal.float_Tensor
         rand_like.generator
         randint_like.Tensor randint_like.Tensor_generator randint_like.generator randint_like.low_dtype
         randint_like.low_generator_dtype randn_like.generator random.from random.to random_.from

@@ -101,6 +101,12 @@ hann_window.periodic(3, False)
 kaiser_window(1)
 kaiser_window.periodic(3, False)
 kaiser_window.beta(3, False, 10.0)
+linspace.Tensor_Tensor(x()[0, 1], x()[1, 0], 4)
+linspace.Tensor_Scalar(x()[0, 1], 3.0, 4, dtype=torch.int64)
+linspace.Scalar_Tensor(1, x()[1, 0], 4)
+logspace.Tensor_Tensor(x()[0, 1], x()[1, 0], 4, 2.0)
+logspace.Tensor_Scalar(x()[0, 1], 3.0, 4)
+logspace.Scalar_Tensor(1, x()[1, 0], 4)
 normal.float_float(0.0, 1.0, [2]).shape
 rand.generator([2], generator=None).shape
 randint(1, [2])
@@ -142,10 +148,11 @@ def test_schemas_are_pytorchs_and_every_one_is_tried() -> None:
     forms = submodule("_api.alias_forms")
     texts = [line for text, _ in forms._KINDS for line in text.strip().splitlines()]
     assert {text.partition("(")[0] for text in texts} == tried
-    # Here `None` stands for the dtype of indices, and 1.0 is written out.
+    # Here `None` stands for the dtype of indices, and floats are written out.
     texts_there = [str(schema) for schema in _oracle.load()._C._jit_get_all_schemas()]
     known = {
-        text.replace("ScalarType? dtype=4", "ScalarType? dtype=None").replace("1.,", "1.0,") for text in texts_there
+        text.replace("ScalarType? dtype=4", "ScalarType? dtype=None").replace("1.,", "1.0,").replace("10.,", "10.0,")
+        for text in texts_there
     }
     assert [text for text in texts if f"aten::{text}" not in known] == []
 

@@ -2,12 +2,16 @@
 
 from __future__ import annotations
 
+import threading
 from typing import Any
 
 import pytest
 
 from .. import _oracle
 from .._subject import subject as torch
+from .._subject import submodule
+
+overrides = submodule("overrides")
 
 PROPERTIES = (
     "T H mT mH real requires_grad grad data shape dtype device is_leaf grad_fn _version layout ndim is_sparse itemsize "
@@ -117,3 +121,83 @@ def test_parts_of_complex_numbers_are_assigned() -> None:
     assert z.tolist() == [1 + 3j, 2 + 4j]
     with pytest.raises(RuntimeError, match="imag is not implemented for tensors with non-complex dtypes"):
         torch.zeros(2).imag = torch.zeros(2)
+
+
+class Mode(overrides.TorchFunctionMode):
+    def __init__(self) -> None:
+        super().__init__()
+        self.seen: list[str] = []
+
+    def __torch_function__(self, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
+        self.seen.append(func.__name__)
+        return func(*args, **(kwargs or {}))
+
+
+# What is done with a plain tensor `x`, and the names of the functions that a mode is shown.
+SHOWN_TO_MODES = {
+    **{
+        f"x.{name}": "__get__"
+        for name in """shape dtype device grad is_leaf requires_grad data layout ndim grad_fn _version real is_sparse
+        itemsize nbytes is_cpu is_meta output_nr""".split()
+    },
+    **{
+        f"x.{name}()": name
+        for name in """size dim numel tolist stride is_contiguous cpu type element_size data_ptr storage_offset
+        untyped_storage get_device retain_grad is_floating_point contiguous requires_grad_ __len__ __repr__""".split()
+    },
+    "len(x)": "__len__",
+    "x.sum().item()": "sum item",
+    "bool(x[0])": "__getitem__ __bool__",
+    "int(x[0].detach())": "__getitem__ detach __int__",
+    "f'{x[0].detach():.2f}'": "__getitem__ detach __format__",
+    "x.detach().numpy()": "detach numpy",
+    "x.sum().backward()": "sum backward",
+    "x.clone().detach_()": "clone detach_",
+    "x.register_hook(lambda g: g)": "register_hook",
+    "x.to('cpu')": "to",
+    "x == 1": "__eq__",
+    "torch.tensor(1)": "tensor",
+    "torch.as_tensor([1])": "as_tensor",
+    "torch.asarray([1], copy=True)": "asarray",
+}
+
+
+@pytest.mark.parametrize("text", SHOWN_TO_MODES)
+def test_modes_see_what_plain_tensors_answer(text: str) -> None:
+    x = torch.ones(2, requires_grad=True)
+    with Mode() as mode:
+        eval(text, {"x": x, "torch": torch})
+    assert " ".join(mode.seen) == SHOWN_TO_MODES[text]
+
+
+def test_after_a_mode_tensors_answer_by_themselves() -> None:
+    before = {name: vars(torch.Tensor).get(name) for name in ("item", "shape", "size", "__len__")}
+    item = torch.Tensor.item
+    with Mode() as outer:
+        with Mode() as inner:
+            assert torch.ones(1).item() == 1.0
+            assert torch.Tensor.item is item
+        torch.ones(1).item()
+    assert inner.seen == ["ones", "item"] and outer.seen == ["ones", "item"] * 2
+    assert {name: vars(torch.Tensor).get(name) for name in before} == before
+    assert len(torch.ones(3)) == 3 and len(outer.seen) == 4
+
+
+def test_a_mode_is_of_its_thread() -> None:
+    found: list[int] = []
+    with Mode() as mode:
+        thread = threading.Thread(target=lambda: found.append(torch.ones(3).numel()))
+        thread.start()
+        thread.join()
+    assert found == [3] and mode.seen == []
+
+
+def test_a_mode_that_fails_leaves_tensors_as_they_were() -> None:
+    class Failing(Mode):
+        def __torch_function__(self, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
+            raise ValueError(func.__name__)
+
+    x = torch.ones(2)
+    with pytest.raises(ValueError, match="numel"), Failing():
+        x.numel()
+    assert x.numel() == 2 and x.shape == (2,)

@@ -158,3 +158,68 @@ def test_functions_of_classes_of_modules() -> None:
         old.functional_init(torch.nn.BatchNorm1d)(2)
     with pytest.raises(ValueError, match="should be > 0"):
         old.functional_init(torch.nn.Linear, (0,))(2, 4)
+
+
+@pytest.mark.oracle
+def test_transforms_record_inside_inference_mode() -> None:
+    def told(library: Any) -> Any:
+        f = library.func
+        with library.inference_mode():
+            x, v = library.arange(3.0) + 1, library.ones(3)
+            value, along = f.jvp(library.sin, (x,), (v,))
+            slope = f.grad(lambda a: (a**2).sum())(x)
+            found = [slope, value, along, f.vjp(library.sin, x)[1](v)[0]]
+            found += [f.jacrev(library.sin)(x), f.jacfwd(library.sin)(x)]
+            assert library.is_inference_mode_enabled() and not slope.is_inference()
+        return [str(t) for t in found]
+
+    assert told(torch) == told(_oracle.load())
+
+
+@pytest.mark.parametrize("kind", ["RNN", "LSTM", "GRU"])
+def test_recurrent_layers_inside_transforms(kind: str) -> None:
+    layer = getattr(torch.nn, kind)(3, 4)
+    x = torch.randn(5, 2, 3)
+    weights = dict(layer.named_parameters())
+
+    def loss(held: Any, given: Any) -> Any:
+        return torch.func.functional_call(layer, held, (given,))[0].sin().sum()
+
+    found = torch.func.grad(loss)(weights, x)
+    loss(weights, x).backward()
+    parts = torch.func.vmap(torch.func.grad(loss), (None, 1))(weights, x.unsqueeze(2))
+    for name, p in weights.items():
+        torch.testing.assert_close(found[name], p.grad)
+        torch.testing.assert_close(parts[name].sum(0), p.grad)
+
+
+@pytest.mark.oracle
+def test_levels_and_the_loop_can_be_switched() -> None:
+    def told(library: Any) -> Any:
+        inside = importlib.import_module(f"{library.__name__}._C._functorch")
+        kinds = inside.TransformType
+        assert inside.peek_interpreter_stack() is None and inside.get_interpreter_stack() is None
+        seen: list[Any] = [inside._vmap_increment_nesting(3, "error"), inside._grad_increment_nesting()]
+        seen += [inside._jvp_increment_nesting(), inside.peek_interpreter_stack().level()]
+        assert [one.key() for one in inside.get_interpreter_stack()] == [kinds.Vmap, kinds.Grad, kinds.Jvp]
+        inside.pop_dynamic_layer_stack_and_undo_to_depth(1)
+        seen += [inside.get_dynamic_layer_stack_depth(), inside.dlevel(library.ones(2))]
+        inside.pop_dynamic_layer_stack_and_undo_to_depth(0)
+        seen += [inside._grad_increment_nesting(), inside._grad_decrement_nesting(), inside._is_vmap_fallback_enabled()]
+        inside._set_vmap_fallback_enabled(False)
+        try:
+            library.vmap(lambda t: library.histc(t, 3))(library.ones(3, 4))
+        except RuntimeError as error:
+            seen.append(str(error))
+        finally:
+            inside._set_vmap_fallback_enabled(True)
+        return seen
+
+    assert told(torch) == told(_oracle.load())
+
+
+def test_modules_that_are_there_without_an_import() -> None:
+    made = importlib.import_module(f"{torch.__name__}._functorch")
+    assert made.config.__name__.endswith("_functorch.config") and callable(made.vmap.restore_vmap)
+    with pytest.raises(AttributeError, match="no attribute 'nothing'"):
+        _ = made.nothing

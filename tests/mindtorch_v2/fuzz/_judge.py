@@ -45,7 +45,7 @@ KNOWN_TYPES = (
 INSIDE = re.compile(
     r"\bi64\b|\bi32\b|[Nn]um[Pp]y|\bndarray\b|\bufunc\b|[Ss]ci[Pp]y|tuple index out of range|list index out of range"
     r"|has no attribute '_(?!_)|MetaStorage|_native\b|mindtorch_v2\._|nbytes must not be negative"
-    r"|operand reaches|ml_dtypes|mypyc|longjmp|object expected; got|std::|bad_alloc|vector::|stoi|cannot create std"
+    r"|ml_dtypes|mypyc|longjmp|object expected; got|std::|bad_alloc|vector::|stoi|cannot create std"
     r"|\bSpec\b|\bstorage object\b|argument list must|array is too big|Unable to allocate"
     r"|could not broadcast|cannot reshape array|LAPACK library|illegal value|<lambda>\(\)|<locals>"
 )
@@ -70,7 +70,7 @@ EXCUSED = re.compile(
 )
 # A program that speaks of such a thing may hear of it.
 SPOKEN = re.compile(r"numpy|__array|emptied|resize_|set_\(|dlpack")
-AFTER_SPOKEN = re.compile(r"[Nn]um[Pp]y|ndarray|operand reaches|np\.")
+AFTER_SPOKEN = re.compile(r"[Nn]um[Pp]y|ndarray|np\.")
 
 
 class Outcome(NamedTuple):

@@ -16,7 +16,7 @@ from ..._dtype import dtype, float16, float32, float64
 from ..._dtype_names import tensor_type
 from ..._mypyc import i64
 from ..._ops.rules.base import wrap_dim, wrap_dims
-from ..._sizes import LONG_MAX, geometry_too_large, numel_of, overflows
+from ..._sizes import LONG_MAX, SHORT, concrete, geometry_too_large, numel_of, overflows
 from ..._strides import view_strides
 from ..._tensor_base import MULTI_OUTPUT_NODE, TensorBase, alias, make, make_view, numel
 from .kernels import bounds_checked
@@ -50,6 +50,7 @@ def infer_size(size: Ints, total: i64) -> Ints:
         i += 1
     if hole < 0:
         if known != elements:
+            concrete(size)
             raise RuntimeError(f"shape '{list(size)}' is invalid for input of size {total}")
         if total == 0:
             numel_of(size)
@@ -59,10 +60,12 @@ def infer_size(size: Ints, total: i64) -> Ints:
         out[hole] = elements // known
         return tuple(out)
     if total == 0:
+        concrete(size)
         raise RuntimeError(
             f"cannot reshape tensor of 0 elements into shape {list(size)} because the unspecified dimension size -1 "
             "can be any value and is ambiguous"
         )
+    concrete(size)
     raise RuntimeError(f"shape '{list(size)}' is invalid for input of size {total}")
 
 
@@ -87,6 +90,8 @@ def expand(shape: Ints, stride: Ints, offset: int, size: Ints) -> Layout:
     i: i64 = n - 1
     while i >= 0:
         want: i64 = size[i]
+        if want > SHORT:
+            concrete(size)
         if i < d:
             if want < 0:
                 raise RuntimeError(

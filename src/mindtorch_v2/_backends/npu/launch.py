@@ -148,6 +148,7 @@ class State:
         self.functions: dict[str, Function] = {}
         self.scalars: dict[tuple[int, Any], int] = {}
         self.arrays: dict[tuple[int, ...], int] = {}
+        self.bools: dict[tuple[bool, ...], int] = {}
         # While launches are watched: makes of a function's name and its second phase what is called instead.
         self.around: Any = None
 
@@ -196,7 +197,7 @@ def available(name: str) -> bool:
 def release_caches() -> None:
     """Destroy the scalars and arrays that were kept."""
     code = _release()
-    errors.check(code, "aclDestroyScalar or aclDestroyIntArray")
+    errors.check(code, "aclDestroyScalar, aclDestroyIntArray or aclDestroyBoolArray")
 
 
 def _release() -> int:
@@ -204,8 +205,8 @@ def _release() -> int:
     found = STATE.api
     if found is None:
         return 0
-    scalars, arrays = STATE.scalars, STATE.arrays
-    STATE.scalars, STATE.arrays = {}, {}
+    scalars, arrays, bools = STATE.scalars, STATE.arrays, STATE.bools
+    STATE.scalars, STATE.arrays, STATE.bools = {}, {}, {}
     for f in list(STATE.functions.values()):
         for i in range(len(f.recent)):
             f.recent[i] = None
@@ -215,6 +216,9 @@ def _release() -> int:
         worst = worst or code
     for h in arrays.values():
         code = found.destroy_ints(h)
+        worst = worst or code
+    for h in bools.values():
+        code = found.destroy_bools(h)
         worst = worst or code
     return worst
 
@@ -226,7 +230,7 @@ def _leave() -> None:
 
 def cached_handles() -> int:
     """How many vendor objects are kept for later launches."""
-    return len(STATE.scalars) + len(STATE.arrays)
+    return len(STATE.scalars) + len(STATE.arrays) + len(STATE.bools)
 
 
 # -- packing --------------------------------------------------------------------------------------------------------
@@ -362,13 +366,18 @@ class Packed:
             self.keep(a.destroy_ints, h)
         return h
 
-    def array(self, a: Api, values: Any, kind: int) -> Any:
-        """A float or bool array."""
-        if kind == table.FLOATS:
-            h = self.made(a.create_floats((ctypes.c_float * len(values))(*values), len(values)), "aclCreateFloatArray")
-            self.keep(a.destroy_floats, h)
-        else:
-            h = self.made(a.create_bools((ctypes.c_bool * len(values))(*values), len(values)), "aclCreateBoolArray")
+    def floats(self, a: Api, values: Any) -> Any:
+        h = self.made(a.create_floats((ctypes.c_float * len(values))(*values), len(values)), "aclCreateFloatArray")
+        self.keep(a.destroy_floats, h)
+        return h
+
+    def bools(self, a: Api, values: Any) -> Any:
+        key = tuple([bool(v) for v in values])
+        found = STATE.bools.get(key)
+        if found is not None:
+            return found
+        h = self.made(a.create_bools((ctypes.c_bool * len(key))(*key), len(key)), "aclCreateBoolArray")
+        if len(STATE.bools) >= _KEEP_HANDLES or STATE.bools.setdefault(key, h) != h:
             self.keep(a.destroy_bools, h)
         return h
 
@@ -427,8 +436,10 @@ class Packed:
                     args[i] = self.tensor_list(v, int(i))
                 elif kind == table.SCALARS:
                     args[i] = self.scalar_list(a, v, self.f.sig.params[i])
+                elif kind == table.FLOATS:
+                    args[i] = self.floats(a, v)
                 else:
-                    args[i] = self.array(a, v, kind)
+                    args[i] = self.bools(a, v)
             i += 1
 
     def release(self, a: Api) -> int:

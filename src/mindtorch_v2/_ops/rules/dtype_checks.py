@@ -7,9 +7,10 @@ from __future__ import annotations
 
 from typing import Any, Final, final
 
+from ..._device import device
 from ..._dispatch.op import Rule, Spec, type_name
 from ..._dtype import bool as bool_
-from ..._dtype import dtype, uint8
+from ..._dtype import dtype, float32, uint8
 from ..._dtype_names import c_name, cpp_name
 from ..._mypyc import i64
 from ..._promotion import number_dtype, result_type_of
@@ -71,6 +72,13 @@ def check_number(x: Any, dt: dtype) -> None:
     raise RuntimeError(f"value cannot be converted to type {c_name(dt)} without overflow")
 
 
+def check_factor(x: Any, dt: dtype, where: device) -> None:
+    """A number that a kernel of the dtype computes with: kernels of two-byte floats compute in float, and without data
+    there is no kernel that would look at it."""
+    if where.type != "meta":
+        check_number(x, float32 if dt.is_floating_point and dt.itemsize < 4 else dt)
+
+
 def limits(dt: dtype) -> tuple[int, int]:
     bits = int(dt.itemsize) * 8
     if dt.is_signed:
@@ -119,8 +127,9 @@ class Accept(Rule):
             if self.real and dt.is_complex:
                 return Spec(s.shape, s.stride, dt.to_real(), dt, s.device)
             for i in self.numbers:
-                if isinstance(args[i], complex) and not dt.is_complex:
-                    raise RuntimeError(f"value cannot be converted to type {c_name(dt)} without overflow")
+                if isinstance(args[i], complex):
+                    check_number(args[i], dt)
+                check_factor(args[i], dt, s.device)
             return s
         found = self.texts.get(int(dt.category))
         if found is not None:
@@ -390,6 +399,8 @@ class Lerp(Rule):
             raise not_implemented(kernel, dt)
         if isinstance(weight, complex):
             check_number(weight, dt)
+        if not isinstance(weight, TensorBase):
+            check_factor(weight, dt, s.device)
         return Spec(s.shape, s.stride, dt, dt, s.device)
 
 

@@ -12,6 +12,7 @@ from ..._dtype import dtype
 from ..._dtype_names import cpp_name
 from ..._strides import contiguous_strides
 from ..._tensor_base import TensorBase, numel
+from .dtype_checks import check_factor
 
 
 def size_text(shape: tuple[int, ...]) -> str:
@@ -104,7 +105,16 @@ class Addmm(Rule):
         shape = (a._shape[0], n)
         if not (len(c._shape) == 1 and c._shape[0] == n):
             check_expand(c, shape)
+        if numel(a) != 0:  # else there is no product, and no kernel looks at the factors
+            check_factors(args, a)
         return Spec(shape, (n if n > 1 else 1, 1), a._dtype, a._dtype, a._device)
+
+
+def check_factors(args: tuple[Any, ...], a: TensorBase) -> None:
+    """`beta` and `alpha` of (self, first, second, beta, alpha)"""
+    for i in (3, 4):
+        if type(args[i]) is not int or args[i] != 1:
+            check_factor(args[i], a._dtype, a._device)
 
 
 def apart(add: bool, first: dtype, second: dtype) -> RuntimeError:
@@ -143,6 +153,8 @@ class Bmm(Rule):
                 f"got: [{b._shape[0]}, {b._shape[1]}].")
         if self.total:
             check_addends(args[0], a, b)
+        if self.add:
+            check_factors(args, a)
         dt = a._dtype
         if dt is not b._dtype:
             if numel(a) and numel(b):
@@ -209,6 +221,8 @@ class Mv(Rule):
             raise RuntimeError(
                 f"addmv input tensors must have the same dtype, but got {self_dt.scalar_name}, "
                 f"{m._dtype.scalar_name}, and {x._dtype.scalar_name}")
+        if c is not None:
+            check_factors(args, m)
         return Spec((rows,), (1,), m._dtype, m._dtype, m._device)
 
 

@@ -145,6 +145,7 @@ class LayerNormBackward(Rule):
         if args[0]._shape != x._shape:
             raise RuntimeError(f"native_layer_norm_backward: expected grad_out of shape {list(x._shape)}, got "
                                f"{list(args[0]._shape)}")
+        check_normalized("layer_norm", x, tuple([int(n) for n in args[2]]), w, b)
         row: i64 = 1
         for n in args[2]:
             row *= int(n)

@@ -278,7 +278,7 @@ def check_uniform(low: float, high: float, dt: dtype) -> None:
 
 
 def check_std(std: float) -> None:
-    if std < 0:
+    if not std >= 0:
         raise RuntimeError(f"normal expects std >= 0.0, but found std {std:g}")
 
 

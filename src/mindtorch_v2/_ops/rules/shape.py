@@ -19,6 +19,7 @@ from ..._sizes import LONG_MAX, SHORT, expect_sizes, numel_of, too_large
 from ..._strides import contiguous_strides, format_of, format_strides, view_strides
 from ..._tensor_base import TensorBase
 from .base import wrap_dim, wrap_dims
+from .dtype_checks import check_number
 from .layout import kept_strides, preserved_strides, suggested_format
 from .pointwise import broadcast_shapes
 
@@ -408,7 +409,12 @@ class SpacedRule(Rule):
             dt = wanted
         if dt.is_bool:
             raise NotImplementedError(f"\"{self.name}_cpu\" not implemented for 'Bool'")
-        return Spec((steps,), (1,), dt, dt, placed(args[at + 2]))
+        where = placed(args[at + 2])
+        if where.type != "meta":
+            # A single step is at the start; its power is taken of a double.
+            for i in range(min(steps, 2) if steps != 1 or self.name == "linspace" else 0):
+                check_number(args[i], dt)
+        return Spec((steps,), (1,), dt, dt, where)
 
 
 @final

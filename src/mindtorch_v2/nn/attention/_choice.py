@@ -114,9 +114,9 @@ def by_parts(
         return True
     reason: str | None
     if device == "npu":
-        from ..._backends.npu.ops.attention import _fits
+        from ..._backends.npu.attention import fits
 
-        taken = _fits(query, key, value, mask, dropout_p, is_causal, scale, grouped)
+        taken = fits(query, key, value, mask, dropout_p, is_causal, scale, grouped)
         reason = None if taken else "The vendor's fused function does not take these dtypes, shapes or options."
     else:
         reason = _fused_refused(query, key, value, mask, dropout_p, grouped)

@@ -21,14 +21,19 @@ from ._linear_loss import *  # noqa: F403
 from ._losses import *  # noqa: F403
 from ._margins import *  # noqa: F403
 from ._pooling import *  # noqa: F403
+from ._rows import function as row_function
 from ._vision import *  # noqa: F403
 
 # Functions that are those of `torch`, made when first asked for.
-_OF_TORCH = frozenset(
+_OF_TORCH = frozenset("""adaptive_avg_pool1d avg_pool1d celu_ relu_ rrelu_ selu_ threshold_""".split()) | frozenset(
     """conv1d conv2d conv3d conv_transpose1d conv_transpose2d conv_transpose3d conv_tbc pixel_shuffle pixel_unshuffle
     channel_shuffle native_channel_shuffle hardshrink prelu bilinear cosine_similarity pairwise_distance
     pdist conv_tbc""".split()
 )
+# Functions that are an operator's, as it stands.
+_OF_ROWS = frozenset("avg_pool2d avg_pool3d elu_ gelu hardtanh_ leaky_relu_ linear one_hot softplus softshrink".split())
+# Where those say they are defined, if not here: the name `torch` fills it.
+_homes: dict[str, str] = {}
 # Seldom used, with the modules that have them.
 _LATE = {
     **dict.fromkeys("ScalingType SwizzleType grouped_mm scaled_grouped_mm scaled_mm".split(), "._grouped"),
@@ -51,6 +56,9 @@ for _name in _NN_FUNCTIONS:
 def __getattr__(name: str) -> Any:
     if name in _OF_TORCH:
         found = getattr(torch, name)
+    elif name in _OF_ROWS:
+        found = row_function(name)
+        found.__module__ = _homes.get(name, __name__)
     elif name == "_threshold":
         # What PyTorch calls it in generated code.
         found = threshold  # noqa: F405
@@ -65,8 +73,10 @@ def __getattr__(name: str) -> Any:
 
 
 # What the files of the families import for themselves.
-_HELPERS = frozenset(("Any", "Ints", "annotations", "eager", "import_module", "registry", "row"))
+_HELPERS = frozenset(
+    ("Any", "Ints", "annotations", "eager", "import_module", "here", "registry", "row", "row_function")
+)
 
 
 def __dir__() -> list[str]:
-    return sorted({*globals(), *_OF_TORCH, *_LATE, "grad"} - _HELPERS)
+    return sorted({*globals(), *_OF_TORCH, *_OF_ROWS, *_LATE, "grad"} - _HELPERS)

@@ -14,23 +14,12 @@ from ..._dispatch import registry
 from ..._tensor import Tensor
 from ._rows import eager, row
 
-_gelu = eager("gelu").call
 _silu = registry.get("silu").call
 _silu_ = registry.get("silu_").call
 
 
 def relu(input: Tensor, inplace: bool = False) -> Tensor:
     return torch.relu_(input) if inplace else torch.relu(input)
-
-
-def relu_(input: Tensor) -> Tensor:
-    return torch.relu_(input)
-
-
-def gelu(input: Tensor, *, approximate: str = "none", out: Tensor | None = None) -> Tensor:
-    if out is not None:
-        return eager("gelu.out").call((input, approximate, out))
-    return _gelu((input, approximate))
 
 
 def silu(input: Tensor, inplace: bool = False) -> Tensor:
@@ -41,48 +30,22 @@ def leaky_relu(input: Tensor, negative_slope: float = 0.01, inplace: bool = Fals
     return eager("leaky_relu_" if inplace else "leaky_relu").call((input, negative_slope))
 
 
-def leaky_relu_(input: Tensor, negative_slope: float = 0.01) -> Tensor:
-    return leaky_relu(input, negative_slope, inplace=True)
-
-
 def elu(input: Tensor, alpha: float = 1.0, inplace: bool = False) -> Tensor:
     return eager("elu_" if inplace else "elu").call((input, alpha, 1, 1))
-
-
-def elu_(input: Tensor, alpha: float = 1.0) -> Tensor:
-    return elu(input, alpha, inplace=True)
 
 
 def celu(input: Tensor, alpha: float = 1.0, inplace: bool = False) -> Tensor:
     return torch.celu_(input, alpha) if inplace else torch.celu(input, alpha)
 
 
-def celu_(input: Tensor, alpha: float = 1.0) -> Tensor:
-    return torch.celu_(input, alpha)
-
-
 def selu(input: Tensor, inplace: bool = False) -> Tensor:
     return torch.selu_(input) if inplace else torch.selu(input)
-
-
-def selu_(input: Tensor) -> Tensor:
-    return torch.selu_(input)
-
-
-def softplus(input: Tensor, beta: float = 1, threshold: float = 20, *, out: Tensor | None = None) -> Tensor:
-    if out is not None:
-        return registry.get("softplus.out").call((input, beta, threshold, out))
-    return eager("softplus").call((input, beta, threshold))
 
 
 def hardtanh(input: Tensor, min_val: float = -1.0, max_val: float = 1.0, inplace: bool = False) -> Tensor:
     if min_val > max_val:
         raise ValueError("min_val cannot be greater than max_val")
     return eager("hardtanh_" if inplace else "hardtanh").call((input, min_val, max_val))
-
-
-def hardtanh_(input: Tensor, min_val: float = -1.0, max_val: float = 1.0) -> Tensor:
-    return eager("hardtanh_").call((input, min_val, max_val))
 
 
 def relu6(input: Tensor, inplace: bool = False) -> Tensor:
@@ -125,24 +88,18 @@ def _get_softmax_dim(name: str, ndim: int, stacklevel: int) -> int:
 
 def softmax(input: Tensor, dim: int | None = None, _stacklevel: int = 3, dtype: Any = None) -> Tensor:
     if dim is None:
-        dim = _get_softmax_dim("softmax", input.ndim, _stacklevel)
+        dim = _get_softmax_dim("softmax", input.dim(), _stacklevel)
     return torch.softmax(input, dim, dtype)
 
 
 def log_softmax(input: Tensor, dim: int | None = None, _stacklevel: int = 3, dtype: Any = None) -> Tensor:
     if dim is None:
-        dim = _get_softmax_dim("log_softmax", input.ndim, _stacklevel)
+        dim = _get_softmax_dim("log_softmax", input.dim(), _stacklevel)
     return torch.log_softmax(input, dim, dtype)
 
 
 def glu(input: Tensor, dim: int = -1) -> Tensor:
     return row("activation_lazy", "glu").call((input, dim))
-
-
-def softshrink(input: Tensor, lambd: float = 0.5, *, out: Tensor | None = None) -> Tensor:
-    if out is not None:
-        return row("activation_lazy", "softshrink.out").call((input, lambd, out))
-    return row("activation_lazy", "softshrink").call((input, lambd))
 
 
 def tanhshrink(input: Tensor) -> Tensor:
@@ -155,7 +112,7 @@ def softsign(input: Tensor) -> Tensor:
 
 def softmin(input: Tensor, dim: int | None = None, _stacklevel: int = 3, dtype: Any = None) -> Tensor:
     if dim is None:
-        dim = _get_softmax_dim("softmin", input.ndim, _stacklevel)
+        dim = _get_softmax_dim("softmin", input.dim(), _stacklevel)
     return torch.softmax(-input, dim, dtype)
 
 
@@ -165,16 +122,8 @@ def rrelu(
     return torch.rrelu_(input, lower, upper, training) if inplace else torch.rrelu(input, lower, upper, training)
 
 
-def rrelu_(input: Tensor, lower: float = 1.0 / 8, upper: float = 1.0 / 3, training: bool = False) -> Tensor:
-    return torch.rrelu_(input, lower, upper, training)
-
-
 def threshold(input: Tensor, threshold: float, value: float, inplace: bool = False) -> Tensor:
     return eager("threshold_" if inplace else "threshold").call((input, threshold, value))
-
-
-def threshold_(input: Tensor, threshold: float, value: float) -> Tensor:
-    return eager("threshold_").call((input, threshold, value))
 
 
 def gumbel_softmax(logits: Tensor, tau: float = 1, hard: bool = False, eps: float = 1e-10, dim: int = -1) -> Tensor:

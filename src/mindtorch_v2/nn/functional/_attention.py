@@ -13,7 +13,8 @@ import mindtorch_v2 as torch
 from ... import _warn
 from ..._tensor import Tensor
 from ._activations import softmax
-from ._layers import dropout, linear, pad, scaled_dot_product_attention
+from ._layers import dropout, pad, scaled_dot_product_attention
+from ._rows import here
 
 
 def _check_shapes(query: Tensor, key: Tensor, value: Tensor, padding: Any, mask: Any, heads: int) -> bool:
@@ -107,9 +108,9 @@ def _projected(query: Tensor, key: Tensor, value: Tensor, packed: Any, bias: Any
     biases: list[Any] = [None, None, None] if bias is None else list(bias.chunk(3))
     if apart is None and query is key and key is value:
         # One product instead of three.
-        joined = linear(query, packed, bias)
+        joined = here("linear")(query, packed, bias)
         return [part.contiguous() for part in joined.chunk(3, -1)]
-    return [linear(x, w, b) for x, w, b in zip((query, key, value), weights, biases)]
+    return [here("linear")(x, w, b) for x, w, b in zip((query, key, value), weights, biases)]
 
 
 def multi_head_attention_forward(
@@ -170,7 +171,7 @@ def multi_head_attention_forward(
         out, weights = _weighed(q, k, v, mask, rate, batch, num_heads, average_attn_weights)
     else:
         out, weights = _attended(q, k, v, mask, rate, batch, num_heads, is_causal), None
-    out = linear(out, out_proj_weight, out_proj_bias)
+    out = here("linear")(out, out_proj_weight, out_proj_bias)
     out = out.view(length, batch, out.shape[1])
     if batched:
         return out, weights

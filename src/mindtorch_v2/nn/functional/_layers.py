@@ -10,21 +10,11 @@ from typing import Any
 
 import mindtorch_v2 as torch
 
-from ..._dispatch import registry
 from ..._dispatch.binding import checked as _checked
 from ..._overrides import handle_torch_function, has_torch_function
 from ..._tensor import Tensor
 from .._sdp import SDP as _SDP
-from ._pooling import avg_pool2d, avg_pool3d
-from ._rows import eager, row
-
-_linear = registry.get("linear").call
-
-
-def linear(input: Tensor, weight: Tensor, bias: Tensor | None = None, *, out: Tensor | None = None) -> Tensor:
-    if out is not None:
-        return registry.get("linear.out").call((input, weight, bias, out))
-    return _linear((input, weight, bias))
+from ._rows import here, row
 
 
 def dropout(input: Tensor, p: float = 0.5, training: bool = True, inplace: bool = False) -> Tensor:
@@ -41,10 +31,6 @@ def layer_norm(
 
 def rms_norm(input: Tensor, normalized_shape: Any, weight: Tensor | None = None, eps: float | None = None) -> Tensor:
     return torch.rms_norm(input, normalized_shape, weight, eps)
-
-
-def one_hot(tensor: Tensor, num_classes: int = -1) -> Tensor:
-    return eager("one_hot").call((tensor, num_classes))
 
 
 def embedding(
@@ -78,7 +64,8 @@ def _verify_batch_size(size: Any) -> None:
     for n in size[2:]:
         count *= n
     if count == 1:
-        raise ValueError(f"Expected more than 1 value per channel when training, got input size {size}")
+        shown = list(size) if type(size) is tuple else size
+        raise ValueError(f"Expected more than 1 value per channel when training, got input size {shown}")
 
 
 def batch_norm(
@@ -128,7 +115,8 @@ def group_norm(
 ) -> Tensor:
     if input.dim() < 2:
         raise RuntimeError(f"Expected at least 2 dimensions for input tensor but received {input.dim()}")
-    _verify_batch_size([input.size(0) * input.size(1) // num_groups, num_groups, *input.size()[2:]])
+    count = input.size(0) * input.size(1)  # one by one: a nested tensor has some of its sizes
+    _verify_batch_size((count // num_groups, num_groups, *input.size()[2:]))
     return torch.group_norm(input, num_groups, weight, bias, eps, False)
 
 
@@ -141,11 +129,12 @@ def local_response_norm(input: Tensor, size: int, alpha: float = 1e-4, beta: flo
     squares = input.mul(input)
     around = (size // 2, (size - 1) // 2)
     if dim == 3:
-        means = avg_pool2d(pad(squares.unsqueeze(1), (0, 0, *around)), (size, 1), stride=1).squeeze(1)
+        lines = pad(squares.unsqueeze(1), (0, 0, *around))
+        means = here("avg_pool2d")(lines, (size, 1), stride=1).squeeze(1)
     else:
         n, c, first = input.shape[:3]
         planes = pad(squares.view(n, 1, c, first, -1), (0, 0, 0, 0, *around))
-        means = avg_pool3d(planes, (size, 1, 1), stride=1).squeeze(1).view(input.shape)
+        means = here("avg_pool3d")(planes, (size, 1, 1), stride=1).squeeze(1).view(input.shape)
     return input / means.mul(alpha).add(k).pow(beta)
 
 

@@ -14,6 +14,7 @@ import mindtorch_v2 as torch
 
 from ..._tensor import Tensor
 from ._losses import cross_entropy
+from ._rows import here
 
 if TYPE_CHECKING:
     from ..modules.linear_cross_entropy_options import LinearCrossEntropyOptions
@@ -52,6 +53,11 @@ def _in_pieces(
 ) -> Tensor:
     from ...utils.checkpoint import checkpoint
 
+    for t in (input, linear_weight):
+        if t.layout is not torch.strided:
+            from ..._sparse.refusals import refused
+
+            raise refused("expand" if t is linear_weight and t.layout is torch.sparse_coo else "as_strided", [t])
     batch, features = input.shape
     rows = options._rows(batch, features, linear_weight.shape[0], input.dtype in _HALVES)
     dtype = options._computed_in(input.dtype)
@@ -138,7 +144,7 @@ def linear_cross_entropy(
         rows = math.prod(places, start=classes)
         linear_weight = linear_weight.reshape((rows, features))
         linear_bias = None if linear_bias is None else linear_bias.reshape((rows,))
-    scores = torch.nn.functional.linear(input, linear_weight, linear_bias).reshape(shape)
+    scores = here("linear")(input, linear_weight, linear_bias).reshape(shape)
     return cross_entropy(
         scores, target, weight=weight, reduction=reduction, ignore_index=ignored, label_smoothing=label_smoothing
     )

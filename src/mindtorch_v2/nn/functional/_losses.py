@@ -49,7 +49,7 @@ def cross_entropy(
 
 
 def _same_size(input: Tensor, target: Tensor) -> tuple[Tensor, Tensor]:
-    if input.shape == target.shape:
+    if target.size() == input.size():
         return input, target
     warnings.warn(
         f"Using a target size ({target.shape}) that is different to the input size ({input.shape}). "
@@ -100,7 +100,7 @@ def l1_loss(
     reduction: str = "mean",
     weight: Tensor | None = None,
 ) -> Tensor:
-    size = input.shape
+    size = input.size()
     input, target = _same_size(input, target)
     if size_average is not None or reduce is not None:
         reduction = _reduction.legacy_get_string(size_average, reduce)
@@ -134,7 +134,7 @@ def smooth_l1_loss(
 def huber_loss(
     input: Tensor, target: Tensor, reduction: str = "mean", delta: float = 1.0, weight: Tensor | None = None
 ) -> Tensor:
-    size = input.shape
+    size = input.size()
     input, target = _same_size(input, target)
     if weight is None:
         return eager("huber_loss").call((input, target, _reduction.get_enum(reduction), delta))
@@ -159,13 +159,14 @@ def binary_cross_entropy(
     reduction: str = "mean",
 ) -> Tensor:
     code = _reduction_code(size_average, reduce, reduction)
-    if target.shape != input.shape:
+    if target.size() != input.size():
         raise ValueError(
             f"Using a target size ({target.shape}) that is different to the input size ({input.shape}) is deprecated. "
             "Please ensure they have the same size."
         )
     if weight is not None:
-        weight = weight.expand(torch.broadcast_shapes(target.shape, weight.shape))
+        size = torch.broadcast_shapes(target.size(), weight.size())
+        weight = weight.expand(size)
     return registry.get("binary_cross_entropy").call((input, target, weight, code))
 
 

@@ -11,7 +11,7 @@ import mindtorch_v2 as torch
 
 from ..._tensor import Tensor
 from .._tuples import each as _each
-from ._rows import row
+from ._rows import here, row
 
 Ints = tuple[int, ...]
 
@@ -118,81 +118,6 @@ def max_pool3d_with_indices(
     return _max_pool(3, input, kernel_size, stride, padding, dilation, ceil_mode, True)
 
 
-def avg_pool1d(
-    input: Tensor,
-    kernel_size: Any,
-    stride: Any = None,
-    padding: Any = 0,
-    ceil_mode: bool = False,
-    count_include_pad: bool = True,
-) -> Tensor:
-    return row("pool", "avg_pool1d").call(
-        (
-            input,
-            _ints(kernel_size),
-            () if stride is None else _ints(stride),
-            _ints(padding),
-            ceil_mode,
-            count_include_pad,
-        )
-    )
-
-
-def avg_pool2d(
-    input: Tensor,
-    kernel_size: Any,
-    stride: Any = None,
-    padding: Any = 0,
-    ceil_mode: bool = False,
-    count_include_pad: bool = True,
-    divisor_override: int | None = None,
-    *,
-    out: Any = None,
-) -> Tensor:
-    return _avg_pool(
-        "avg_pool2d", input, kernel_size, stride, padding, ceil_mode, count_include_pad, divisor_override, out
-    )
-
-
-def avg_pool3d(
-    input: Tensor,
-    kernel_size: Any,
-    stride: Any = None,
-    padding: Any = 0,
-    ceil_mode: bool = False,
-    count_include_pad: bool = True,
-    divisor_override: int | None = None,
-    *,
-    out: Any = None,
-) -> Tensor:
-    return _avg_pool(
-        "avg_pool3d", input, kernel_size, stride, padding, ceil_mode, count_include_pad, divisor_override, out
-    )
-
-
-def _avg_pool(
-    name: str,
-    input: Tensor,
-    kernel_size: Any,
-    stride: Any,
-    padding: Any,
-    ceil_mode: bool,
-    count_include_pad: bool,
-    divisor_override: int | None,
-    out: Any,
-) -> Tensor:
-    given = (
-        input,
-        (kernel_size,) if type(kernel_size) is int else _ints(kernel_size),
-        () if stride is None else _ints(stride),
-        (padding,) if type(padding) is int else _ints(padding),
-        ceil_mode,
-        count_include_pad,
-        divisor_override,
-    )
-    return row("pool", name).call(given) if out is None else row("pool", f"{name}.out").call((*given, out))
-
-
 def _sizes(input: Tensor, output_size: Any, rank: int) -> Ints:
     """None stands for the input's own size."""
     if isinstance(output_size, int):
@@ -202,10 +127,6 @@ def _sizes(input: Tensor, output_size: Any, rank: int) -> Ints:
     if len(input.shape) <= len(output_size):
         raise ValueError(f"Input dimension should be at least {len(output_size) + 1}")
     return tuple(s if v is None else v for v, s in zip(output_size, input.shape[-len(output_size) :]))
-
-
-def adaptive_avg_pool1d(input: Tensor, output_size: Any) -> Tensor:
-    return row("pool", "adaptive_avg_pool1d").call((input, _ints(output_size)))
 
 
 def adaptive_avg_pool2d(input: Tensor, output_size: Any) -> Tensor:
@@ -377,16 +298,17 @@ def _lp(sums: Any, norm_type: float, places: int) -> Any:
 
 
 def lp_pool1d(input: Tensor, norm_type: float, kernel_size: int, stride: Any = None, ceil_mode: bool = False) -> Tensor:
-    return _lp(avg_pool1d(input.pow(norm_type), kernel_size, stride, 0, ceil_mode), norm_type, kernel_size)
+    return _lp(torch.avg_pool1d(input.pow(norm_type), kernel_size, stride, 0, ceil_mode), norm_type, kernel_size)
 
 
 def lp_pool2d(input: Tensor, norm_type: float, kernel_size: Any, stride: Any = None, ceil_mode: bool = False) -> Tensor:
-    means = avg_pool2d(input.pow(norm_type), kernel_size, stride, 0, ceil_mode)  # asks what the sizes are
+    # Asks what the sizes are.
+    means = here("avg_pool2d")(input.pow(norm_type), kernel_size, stride, 0, ceil_mode)
     high, wide = (kernel_size, kernel_size) if isinstance(kernel_size, int) else kernel_size
     return _lp(means, norm_type, high * wide)
 
 
 def lp_pool3d(input: Tensor, norm_type: float, kernel_size: Any, stride: Any = None, ceil_mode: bool = False) -> Tensor:
-    means = avg_pool3d(input.pow(norm_type), kernel_size, stride, 0, ceil_mode)
+    means = here("avg_pool3d")(input.pow(norm_type), kernel_size, stride, 0, ceil_mode)
     deep, high, wide = (kernel_size,) * 3 if isinstance(kernel_size, int) else kernel_size
     return _lp(means, norm_type, deep * high * wide)

@@ -6,7 +6,10 @@ refused in the row's name.
 
 from __future__ import annotations
 
-from ..._api import lazy_tables
+import sys
+from typing import Any
+
+from ..._api import lazy_tables, public
 from ..._dispatch import registry
 from ..._dispatch.binding import Checked
 
@@ -20,6 +23,17 @@ def row(table: str, name: str) -> Checked:
         lazy_tables.load(table)
         found = _FOUND[name] = Checked(registry.get(name))
     return found
+
+
+def function(name: str) -> Any:
+    """The public function of a row that is none of `torch`."""
+    registry.find(name)
+    return public.build(name, registry.overloads(name))
+
+
+def here(name: str) -> Any:
+    """A function of this package that is made when first asked for."""
+    return getattr(sys.modules[__package__], name)
 
 
 def eager(name: str) -> Checked:

@@ -13,11 +13,11 @@ import mindtorch_v2 as torch
 
 from ..._tensor import Tensor
 from .._tuples import pair as _pair
-from ._pooling import adaptive_avg_pool1d, adaptive_avg_pool2d, adaptive_avg_pool3d
-from ._rows import row
+from ._pooling import adaptive_avg_pool2d, adaptive_avg_pool3d
+from ._rows import here, row
 
 _NEAREST = ("nearest", "area", "nearest-exact")
-_AREA = {3: adaptive_avg_pool1d, 4: adaptive_avg_pool2d, 5: adaptive_avg_pool3d}
+_AREA = {3: lambda *given: here("adaptive_avg_pool1d")(*given), 4: adaptive_avg_pool2d, 5: adaptive_avg_pool3d}
 _ROWS = {
     (3, "linear"): "upsample_linear1d",
     (4, "bilinear"): "upsample_bilinear2d",
