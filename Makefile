@@ -153,13 +153,32 @@ bench-publish: build $(VENV)/.oracle
 bench-check: build $(VENV)/.oracle
 	$(PY) benchmarks/bench_calls.py --short
 
-# Installs the package, compiled, into .venv. Objects are kept in build/, so this is quick when little has changed.
+# Installs the package, compiled, into .venv. Objects are kept in build/, so this is quick when little has changed, and
+# nothing is done when the names and times of the sources are those of what is installed.
 # Not by pip alone: it hides what the build says of its steps.
+define SOURCES
+import os
+from pathlib import Path
+made = {"__pycache__", "_emulator", "mindtorch_v2.egg-info"}
+files = [Path("setup.py"), Path("pyproject.toml"), *Path("src").rglob("*"), *Path("csrc").rglob("*")]
+print(os.environ.get("MINDTORCH_COMPILE"))
+for path in sorted(files):
+    if path.is_file() and path.suffix != ".so" and not made & set(path.parts):
+        print(path, path.stat().st_mtime_ns)
+endef
+export SOURCES
 build: $(VENV)/.build-tools
-	@echo "building mindtorch_v2 (the first time takes a minute or two)"
-	@rm -rf build/wheel
+	@if [ -e build/wheel/*.whl ] && $(PY) -c "$$SOURCES" | cmp -s - $(VENV)/built.txt; then echo "mindtorch_v2 is built"; \
+	else $(MAKE) --no-print-directory install; fi
+
+.PHONY: install
+install: $(VENV)/.build-tools
+	@echo "building mindtorch_v2 (the first time takes a few minutes)"
+	@rm -rf build/wheel $(VENV)/built.txt
+	@mkdir -p build; $(PY) -c "$$SOURCES" > build/built.txt
 	@$(PY) -W ignore setup.py --quiet bdist_wheel --compression stored --dist-dir build/wheel
 	@$(PIP) install --no-deps --force-reinstall build/wheel/*.whl
+	@mv build/built.txt $(VENV)/built.txt
 
 # The Gloo library as an engine of the backend `gloo` (docs/distributed.md): needs libgloo-dev; prints where it is.
 gloo:
