@@ -168,17 +168,17 @@ for path in sorted(files):
 endef
 export SOURCES
 build: $(VENV)/.build-tools
-	@if [ -e build/wheel/*.whl ] && $(PY) -c "$$SOURCES" | cmp -s - $(VENV)/built.txt; then echo "mindtorch_v2 is built"; \
+	@mkdir -p build; $(PY) -c "$$SOURCES" > build/sources.txt
+	@if [ -e build/wheel/*.whl ] && cmp -s build/sources.txt $(VENV)/built.txt; then echo "mindtorch_v2 is built"; \
 	else $(MAKE) --no-print-directory install; fi
 
 .PHONY: install
-install: $(VENV)/.build-tools
+install:
 	@echo "building mindtorch_v2 (the first time takes a few minutes)"
 	@rm -rf build/wheel $(VENV)/built.txt
-	@mkdir -p build; $(PY) -c "$$SOURCES" > build/built.txt
 	@$(PY) -W ignore setup.py --quiet bdist_wheel --compression stored --dist-dir build/wheel
 	@$(PIP) install --no-deps --force-reinstall build/wheel/*.whl
-	@mv build/built.txt $(VENV)/built.txt
+	@mv build/sources.txt $(VENV)/built.txt
 
 # The Gloo library as an engine of the backend `gloo` (docs/distributed.md): needs libgloo-dev; prints where it is.
 gloo:
