@@ -142,9 +142,9 @@ bool eigenvalues(double* a, int64_t n, double* values) {
         }
         for (int64_t p = 0; p < n; ++p)
             for (int64_t q = p + 1; q < n; ++q) {
-                const double apq = a[p * n + q];
+                const double apq = a[p * n + q], app = a[p * n + p], aqq = a[q * n + q];
                 if (apq == 0) continue;
-                const double theta = (a[q * n + q] - a[p * n + p]) / (2 * apq);
+                const double theta = (aqq - app) / (2 * apq);
                 const double t = std::copysign(1.0, theta) / (std::fabs(theta) + std::sqrt(1 + theta * theta));
                 const double c = 1 / std::sqrt(1 + t * t), s = t * c;
                 for (int64_t i = 0; i < n; ++i) {
@@ -158,6 +158,9 @@ bool eigenvalues(double* a, int64_t n, double* values) {
                     a[q * n + i] = s * x + c * y;
                 }
                 a[p * n + q] = a[q * n + p] = 0;
+                // What the rotation makes of the diagonal, with one rounding instead of several.
+                a[p * n + p] = app - t * apq;
+                a[q * n + q] = aqq + t * apq;
             }
     }
     return false;

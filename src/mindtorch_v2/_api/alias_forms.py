@@ -113,9 +113,9 @@ kaiser_window.beta(int window_length, bool periodic, float beta, *, {_OPTIONS}) 
 linspace.Tensor_Tensor(Tensor start, Tensor end, int steps, *, {_OPTIONS}) -> Tensor
 linspace.Tensor_Scalar(Tensor start, Scalar end, int steps, *, {_OPTIONS}) -> Tensor
 linspace.Scalar_Tensor(Scalar start, Tensor end, int steps, *, {_OPTIONS}) -> Tensor
-logspace.Tensor_Tensor(Tensor start, Tensor end, int steps, float base=10.0, *, {_OPTIONS}) -> Tensor
-logspace.Tensor_Scalar(Tensor start, Scalar end, int steps, float base=10.0, *, {_OPTIONS}) -> Tensor
-logspace.Scalar_Tensor(Scalar start, Tensor end, int steps, float base=10.0, *, {_OPTIONS}) -> Tensor
+logspace.Tensor_Tensor(Tensor start, Tensor end, int steps, float base=10., *, {_OPTIONS}) -> Tensor
+logspace.Tensor_Scalar(Tensor start, Scalar end, int steps, float base=10., *, {_OPTIONS}) -> Tensor
+logspace.Scalar_Tensor(Scalar start, Tensor end, int steps, float base=10., *, {_OPTIONS}) -> Tensor
 normal.float_float(float mean, float std, SymInt[] size, *, Generator? generator=None, {_OPTIONS}) -> Tensor
 rand.generator(SymInt[] size, *, Generator? generator, {_OPTIONS}) -> Tensor
 randint(SymInt high, SymInt[] size, *, {_OPTIONS}) -> Tensor

@@ -237,7 +237,7 @@ def _inner(self: Any, other: Any) -> Any:
         raise RuntimeError("inner() the last dimension must match on both input tensors but got shapes "
                            f"{list(self._shape)} and {list(other._shape)}")
     if len(self._shape) == 1 == len(other._shape) and self._dtype is other._dtype:
-        return DOT.call((self, other))
+        return DOT.call((self, other)).view(())
     return TENSORDOT.call((self, other, (-1,), (-1,)))
 
 
