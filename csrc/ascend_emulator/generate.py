@@ -124,6 +124,8 @@ ASKED_FOR = {
     "softmaxLseFlag": ("softmaxLse",),
     "returnValues": ("sparseValuesOut",),
     "outFlag": ("outOut",),
+    "kvOutput": ("kOut", "vOut"),
+    "qDownOutFlag": ("qDownOut",),
     "additionalOutput": ("xOut",),
     "queryNormFlag": ("queryNormOut", "dequantScaleQNormOut", "dequantScaleQNopeOut"),
     "expertTokensNumFlag": ("expertTokensCountOrCumsumOut", "expandedScaleOut"),

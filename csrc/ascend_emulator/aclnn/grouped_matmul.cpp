@@ -3,8 +3,8 @@
 // Computed for floats, INT8 and weights of 4 bits; where documents are silent on the order of bias and scale, an INT32 bias is
 // added before the scale and any other after it.
 #include "activation.h"
+#include "block_scales.h"
 #include "optional.h"
-#include "quantize.h"
 
 using namespace emu;
 
@@ -63,6 +63,11 @@ bool listed(const Call& c, const char* name) { return given(c, name) && !c.tenso
 // Weights are integers that become floats before the product.
 bool antiquantized(const Call& c) { return listed(c, "antiquantScaleOptional"); }
 
+// Both operands have scales in pairs.
+bool paired(const Call& c) {
+    return listed(c, "perTokenScaleOptional") && listed(c, "scaleOptional") && in_pairs(c.tensors("perTokenScaleOptional")[0]);
+}
+
 size_t group_count(const Call& c) {
     const auto& w = c.tensors("weight");
     return w.size() == 1 && w[0].rank() == 3 ? size_t(w[0].dims[0]) : w.size();
@@ -88,6 +93,19 @@ void plan_inner_groups(Plan& p) {
     p.require(is_real(x[0].dtype) && x[0].dtype == w[0].dtype, "groupType 2 takes x and weight of one float type");
     Dims want{listed_groups(p), a[0], b[1]};
     p.require(y[0].dims == want, "the output has shape %s, expected %s", text(y[0].dims).c_str(), text(want).c_str());
+}
+
+// One tensor of each: rows of x with their pairs, matrices with theirs.
+void plan_paired(const Plan& p) {
+    const auto &rows = p.tensors("perTokenScaleOptional"), &columns = p.tensors("scaleOptional");
+    const Tensor &x = p.tensors("x")[0], w = matrices(p)[0];
+    p.require(p.tensors("x").size() == 1 && p.tensors("weight").size() == 1 && rows.size() == 1 && columns.size() == 1, "scales in pairs take one tensor of each");
+    p.require(is_narrow_float(x.dtype) && is_narrow_float(w.dtype) && x.rank() == 2, "scales in pairs belong to small floats, x has dtype %s and shape %s", dtype_name(x.dtype),
+              text(x.dims).c_str());
+    Dims first = pair_dims(x.dims[0], x.dims[1], 1), second = pair_dims(w.dims[w.rank() - 2], w.dims.back(), 0), each{int64_t(group_count(p)), second[0], second[1], 2};
+    p.require(rows[0].dims == first, "perTokenScaleOptional has shape %s, expected %s", text(rows[0].dims).c_str(), text(first).c_str());
+    p.require(in_pairs(columns[0]) && (columns[0].dims == each || (each[0] == 1 && columns[0].dims == second)), "scaleOptional has shape %s, expected %s",
+              text(columns[0].dims).c_str(), text(each).c_str());
 }
 
 void plan_grouped(Plan& p) {
@@ -123,6 +141,7 @@ void plan_grouped(Plan& p) {
             p.require(x[i].dims.back() == d[d.n - 2], "x %zu has shape %s, weight %s", i, text(x[i].dims).c_str(),
                       text(d).c_str());
     }
+    if (paired(p)) return plan_paired(p);
     bool whole = x[0].dtype == ACL_INT8, small = w[0].dtype == ACL_INT8 || w[0].dtype == ACL_INT4;
     if (antiquantized(p)) {
         p.require(!whole && small, "antiquantScaleOptional belongs to float x and INT8 or INT4 weight");
@@ -162,8 +181,8 @@ Values finish(const Run& r, const Group& g, Values acc, int64_t columns, int64_t
     };
     bool biased = given(r, "biasOptional") && !r.tensors("biasOptional").empty();
     if (biased) bias = part("biasOptional", false);
-    if (given(r, "scaleOptional") && !r.tensors("scaleOptional").empty()) scale = part("scaleOptional", true);
-    if (given(r, "perTokenScaleOptional") && !r.tensors("perTokenScaleOptional").empty()) {
+    if (listed(r, "scaleOptional") && !paired(r)) scale = part("scaleOptional", true);
+    if (listed(r, "perTokenScaleOptional") && !paired(r)) {
         const auto& list = r.tensors("perTokenScaleOptional");
         Values all = r.read<double>(list[list.size() == 1 ? 0 : g.index]);
         int64_t at = list.size() == 1 ? first_row : 0;
@@ -237,6 +256,10 @@ void run_grouped(Run& r) {
         int64_t first = ends.empty() ? 0 : (i ? ends[i - 1] : 0), last = ends.empty() ? all : ends[i];
         if (last > all) fault("groupListOptional goes beyond the rows of x");
         auto values = r.read<double>(a), matrix = r.read<double>(b);
+        if (paired(r)) {
+            scale_pairs(values, r.read<double>(r.tensors("perTokenScaleOptional")[0]), all, inner, 1);
+            scale_pairs(matrix, r.read<double>(r.tensors("scaleOptional")[0]), inner, columns, 0);
+        }
         double* at = matrix.data() + (w.size() == 1 && b.rank() == 3 ? int64_t(i) * inner * columns : 0);
         if (antiquantized(r)) make_floats(r, at, inner, columns, i);
         Group g{y[y.size() == 1 ? 0 : i].dtype, last - first, i};
@@ -323,6 +346,57 @@ constexpr int64_t kGroupBits = 16, kGroupMask = (1 << kGroupBits) - 1;
 
 bool in_groups(const Call& c, const Quantized& q) { return q.scale == kFifth.scale && c.integer("groupSize") != 0; }
 
+// Both operands have scales of their own blocks: pairs of small floats, or squares, whose sizes groupSize holds.
+bool blocks_scaled(const Call& c, const Quantized& q) {
+    if (q.scale != kFifth.scale || !c.has(q.scale) || !c.has(q.rows)) return false;
+    return in_pairs(c.tensor(q.scale)) || (c.integer("groupSize") >> kGroupBits & kGroupMask) > 1;
+}
+
+struct Square {
+    int64_t rows, columns, inner;
+};
+
+Square square_of(const Call& c) {
+    int64_t size = c.integer("groupSize");
+    return {size >> 2 * kGroupBits & kGroupMask, size >> kGroupBits & kGroupMask, size & kGroupMask};
+}
+
+void plan_blocks(const Plan& p, const Quantized& q, const Batches& s, int64_t batches) {
+    bool turned1 = p.flag(q.transpose1), turned2 = p.flag(q.transpose2);
+    auto swapped = [](Dims d, bool swaps) {
+        if (swaps) std::swap(d[d.n - 1], d[d.n - 2]);
+        return d;
+    };
+    Dims first = swapped(s.first, turned1), second = swapped(s.second, turned2);
+    for (const char* name : {"x2Offset", "yOffset"}) p.require(!p.has(name), "%s does not belong to scales of blocks", name);
+    Square g = square_of(p);
+    if (in_pairs(p.tensor(q.scale))) {
+        p.require(p.integer("groupSize") == 0 || g.inner == kBlock, "groupSize is %lld, pairs belong to groups of 32", static_cast<long long>(p.integer("groupSize")));
+        plan_pairs(p, q.rows, first, turned1 ? 0 : 1, batches);
+        return plan_pairs(p, q.scale, second, turned2 ? 1 : 0, batches);
+    }
+    plan_squares(p, q.rows, first, turned1 ? g.inner : g.rows, turned1 ? g.rows : g.inner, batches);
+    plan_squares(p, q.scale, second, turned2 ? g.columns : g.inner, turned2 ? g.inner : g.columns, batches);
+}
+
+// An operand as it is stored, times its scales, as it is multiplied.
+Values read_block_scaled(const Run& r, const char* name, const char* scale_name, bool transposed, const Dims& matrices, int64_t outer, int64_t inner_size, int inner) {
+    Tensor t = half_bytes(r.tensor(name));
+    Dims stored = matrices;
+    if (transposed) std::swap(stored[stored.n - 1], stored[stored.n - 2]), inner = 1 - inner;
+    Values x = r.read<double>(t, stored), scales = r.read<double>(r.tensor(scale_name));
+    int64_t rows = stored[stored.n - 2], columns = stored.back();
+    if (in_pairs(r.tensor(scale_name))) scale_pairs(x, scales, rows, columns, inner);
+    else scale_squares(x, scales, rows, columns, inner == 0 ? inner_size : outer, inner == 0 ? outer : inner_size);
+    if (!transposed) return x;
+    Values out(x.size());
+    for (size_t i = 0; i < x.size(); ++i) {
+        int64_t row = int64_t(i) / columns % rows, column = int64_t(i) % columns, batch = int64_t(i) / (rows * columns);
+        out[size_t((batch * columns + column) * rows + row)] = x[i];
+    }
+    return out;
+}
+
 void plan_scales_of_groups(const Plan& p, int64_t inner, int64_t columns) {
     int64_t size = p.integer("groupSize"), group = size & kGroupMask;
     int64_t others[] = {size >> kGroupBits & kGroupMask, size >> 2 * kGroupBits & kGroupMask};
@@ -359,9 +433,15 @@ void plan_quantized(Plan& p, const Quantized& q) {
                   static_cast<long long>(count));
     };
     if (q.scale != nullptr && !p.has(q.scale)) refuse(ACLNN_ERR_PARAM_NULLPTR, "%s must not be null", q.scale);
-    if (in_groups(p, q)) plan_scales_of_groups(p, a.dims.back(), columns);
-    else one_or(q.scale, columns);
-    one_or(q.rows, rows);
+    if (blocks_scaled(p, q)) {
+        Dims lead = s.out;
+        lead.n -= 2;
+        plan_blocks(p, q, s, lead.product());
+    } else {
+        if (in_groups(p, q)) plan_scales_of_groups(p, a.dims.back(), columns);
+        else one_or(q.scale, columns);
+        one_or(q.rows, rows);
+    }
     one_or(q.offset, columns);
     if (p.has("bias"))
         p.require(p.tensor("bias").dims.back() == columns, "bias has shape %s", text(p.tensor("bias").dims).c_str());
@@ -378,12 +458,14 @@ void run_quantized(Run& r, const Quantized& q) {
     Dims first = to.dims, second = to.dims;
     int64_t rows = to.dims[to.rank() - 2], columns = to.dims.back(), inner = a.dims.back();
     first[first.n - 1] = inner, second[second.n - 2] = inner;
-    auto x = r.read<double>(a, first), w = r.read<double>(b, second);
-    bool groups = in_groups(r, q);
+    bool blocks = blocks_scaled(r, q), groups = !blocks && in_groups(r, q);
+    Square g = blocks ? square_of(r) : Square{};
+    auto x = blocks ? read_block_scaled(r, "x1", q.rows, r.flag(q.transpose1), first, g.rows, g.inner, 1) : r.read<double>(a, first);
+    auto w = blocks ? read_block_scaled(r, "x2", q.scale, r.flag(q.transpose2), second, g.columns, g.inner, 0) : r.read<double>(b, second);
     if (groups) scale_groups(r, w, inner, columns);
-    Values scale = groups ? Values{1} : q.scale ? read_scale(r, r.tensor(q.scale)) : Values{r.real("deqScale")};
+    Values scale = groups || blocks ? Values{1} : q.scale ? read_scale(r, r.tensor(q.scale)) : Values{r.real("deqScale")};
     Values per_row{1}, offset{0}, bias;
-    if (q.rows && r.has(q.rows)) per_row = r.read<double>(r.tensor(q.rows));
+    if (q.rows && r.has(q.rows) && !blocks) per_row = r.read<double>(r.tensor(q.rows));
     if (q.offset && r.has(q.offset)) offset = r.read<double>(r.tensor(q.offset));
     Dims wide = to.dims;
     wide[wide.n - 2] = 1;

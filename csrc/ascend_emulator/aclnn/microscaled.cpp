@@ -113,10 +113,9 @@ void plan_squares(Plan& p) {
     p.shape("scale2Out", scale_dims(d, d.n - 2));
 }
 
-void run_squares(Run& r) {
-    const Tensor& out = r.tensor("yOut");
+void write_squares(const Run& r, Values& x, const char* y, const char* rows_name, const char* columns_name) {
+    const Tensor& out = r.tensor(y);
     const Dims& d = out.dims;
-    auto x = r.read<double>(r.tensor("x"));
     int64_t rows = d[d.n - 2], columns = d[d.n - 1], batch = d.product() / std::max<int64_t>(rows * columns, 1);
     Values by_row(size_t(scale_dims(d, d.n - 1).product()), std::ldexp(1.0, -127)), by_column(size_t(scale_dims(d, d.n - 2).product()), std::ldexp(1.0, -127));
     Lines across(d, d.n - 1), down(d, d.n - 2);
@@ -135,8 +134,13 @@ void run_squares(Run& r) {
                 for (int64_t j = left; j < std::min(left + kBlock, columns); ++j) by_column[size_t(scale_place(down, b, top / kBlock, j))] = scale;
             }
     r.write(out, x);
-    r.write(r.tensor("scale1Out"), by_row);
-    r.write(r.tensor("scale2Out"), by_column);
+    r.write(r.tensor(rows_name), by_row);
+    r.write(r.tensor(columns_name), by_column);
+}
+
+void run_squares(Run& r) {
+    auto x = r.read<double>(r.tensor("x"));
+    write_squares(r, x, "yOut", "scale1Out", "scale2Out");
 }
 
 // -- and back ----------------------------------------------------------------------------------------------------------------
@@ -147,15 +151,16 @@ void plan_back(Plan& p) {
     p.require(p.integer("dstType") == p.tensor("y").dtype, "dstType is %lld, y has dtype %s", wide(p.integer("dstType")), dtype_name(p.tensor("y").dtype));
 }
 
-void run_back(Run& r) {
-    const Dims& d = r.tensor("x").dims;
-    Lines lines(d, wrap(r.integer("axis"), d.n));
+Values scaled_back(const Run& r, int64_t axis) {
+    Lines lines(r.tensor("x").dims, axis);
     auto x = r.read<double>(r.tensor("x")), scales = r.read<double>(r.tensor("mxscale"));
     for (int64_t o = 0; o < lines.outer; ++o)
         for (int64_t k = 0; k < lines.length; ++k)
             for (int64_t i = 0; i < lines.inner; ++i) x[size_t(lines.at(o, k, i))] *= scales[size_t(scale_place(lines, o, k / kBlock, i))];
-    r.write(r.tensor("y"), x);
+    return x;
 }
+
+void run_back(Run& r) { r.write(r.tensor("y"), scaled_back(r, wrap(r.integer("axis"), r.tensor("x").rank()))); }
 
 // -- after a norm ------------------------------------------------------------------------------------------------------------
 void plan_normed(Plan& p) {
@@ -269,30 +274,77 @@ void run_flat(Run& r) {
     r.write(r.tensor("quantScale"), scales);
 }
 
-// -- yRef += (x1 * scale1) @ (x2 * scale2) -----------------------------------------------------------------------------------
-Tensor turned(Tensor t, bool swaps) {
-    if (swaps) std::swap(t.dims[0], t.dims[1]), std::swap(t.strides[0], t.strides[1]);
-    return t;
+// -- turned, then quantized --------------------------------------------------------------------------------------------------
+// Parts of a row, as long as the matrix is wide, times the matrix (or times their own, where there are several).
+void plan_rotated(Plan& p) {
+    const Dims &d = p.tensor("x").dims, &m = p.tensor("rotation").dims;
+    Tensor out = half_bytes(p.tensor("yOut"));
+    int64_t width = m.back();
+    p.require(m[m.n - 2] == width && width > 0 && d.back() % width == 0, "rotation has shape %s, x %s", text(m).c_str(), text(d).c_str());
+    p.require(m.n == 2 || m[0] * width == d.back(), "rotation has shape %s, x %s", text(m).c_str(), text(d).c_str());
+    p.same_dtype("x", "rotation");
+    p.require(!p.has("alpha"), "alpha is not computed by the emulator");
+    p.require(p.axis("axis", d.n) == d.n - 1, "axis is %lld, expected the last", wide(p.integer("axis")));
+    p.require(out.dims == d, "yOut holds %s numbers, x has shape %s", text(out.dims).c_str(), text(d).c_str());
+    plan_numbers(p, "yOut");
+    p.shape("scaleOut", is_narrow_float(out.dtype) ? scale_dims(d, d.n - 1) : without_last(d));
 }
 
-void plan_added(Plan& p) {
-    Tensor a = turned(p.tensor("x1"), p.flag("transposeX1")), b = turned(p.tensor("x2"), p.flag("transposeX2"));
-    p.require(a.dims[1] == b.dims[0], "shapes %s and %s cannot be multiplied", text(a.dims).c_str(), text(b.dims).c_str());
-    p.shape("yRef", {a.dims[0], b.dims[1]});
-    p.require(p.integer("groupSize") == 0, "groupSize is %lld; the emulator computes 0", wide(p.integer("groupSize")));
-    for (const char* name : {"x1ScaleOptional", "x2Scale"})
-        if (p.has(name)) p.require(p.tensor(name).numel() == 1, "%s has shape %s; the emulator computes one number", name, text(p.tensor(name).dims).c_str());
+void run_rotated(Run& r) {
+    const Dims &d = r.tensor("x").dims, &m = r.tensor("rotation").dims;
+    auto x = r.read<double>(r.tensor("x")), matrix = r.read<double>(r.tensor("rotation"));
+    int64_t width = m.back(), parts = d.back() / width;
+    bool trans = r.flag("trans");
+    Values y(x.size(), 0);
+    for (int64_t part = 0; part < int64_t(x.size()) / width; ++part) {
+        const double* by = matrix.data() + (m.n == 3 ? part % parts * width * width : 0);
+        for (int64_t k = 0; k < width; ++k)
+            for (int64_t j = 0; j < width; ++j) y[size_t(part * width + j)] += x[size_t(part * width + k)] * by[trans ? j * width + k : k * width + j];
+    }
+    if (is_narrow_float(r.tensor("yOut").dtype)) write_scaled(r, y, "yOut", "scaleOut", d.n - 1);
+    else write_dynamic(r, y, d.back(), "yOut", "scaleOut");
 }
 
-void run_added(Run& r) {
-    Tensor a = turned(r.tensor("x1"), r.flag("transposeX1")), b = turned(r.tensor("x2"), r.flag("transposeX2"));
-    auto x = r.read<double>(a), w = r.read<double>(b), y = r.read<double>(r.tensor("yRef"));
-    double factor = r.read<double>(r.tensor("x2Scale"))[0] * (r.has("x1ScaleOptional") ? r.read<double>(r.tensor("x1ScaleOptional"))[0] : 1);
-    int64_t inner = a.dims[1], n = b.dims[1];
-    for (int64_t i = 0; i < a.dims[0]; ++i)
-        for (int64_t k = 0; k < inner; ++k)
-            for (int64_t j = 0; j < n; ++j) y[size_t(i * n + j)] += x[size_t(i * inner + k)] * w[size_t(k * n + j)] * factor;
-    r.write(r.tensor("yRef"), y);
+// -- a float for each block of 512, then a power of two for each 32 --------------------------------------------------------------
+constexpr int64_t kOuterBlock = 512;
+
+void plan_two_levels(Plan& p) {
+    const Dims& d = p.tensor("x").dims;
+    p.require(p.integer("level0BlockSize") == kOuterBlock && p.integer("level1BlockSize") == kBlock, "blocks of %lld and %lld, expected 512 and 32", wide(p.integer("level0BlockSize")),
+              wide(p.integer("level1BlockSize")));
+    plan_numbers(p, "yOut");
+    Dims outer = d;
+    outer[d.n - 1] = (d.back() + kOuterBlock - 1) / kOuterBlock;
+    p.shape("level0ScaleOut", outer);
+    plan_scaled(p, d, "yOut", "level1ScaleOut", d.n - 1);
+    if (p.has("smoothScaleOptional")) p.shape("smoothScaleOptional", {d.back()}), p.same_dtype("x", "smoothScaleOptional");
+}
+
+void run_two_levels(Run& r) {
+    auto x = r.read<double>(r.tensor("x"));
+    int64_t length = r.tensor("x").dims.back();
+    Values scales;
+    if (r.has("smoothScaleOptional")) smooth(r, x, length, "smoothScaleOptional", nullptr);
+    for (int64_t row = 0; row < int64_t(x.size()); row += length)
+        for (int64_t from = 0; from < length; from += kOuterBlock) {
+            double largest = 0;
+            int64_t to = std::min(from + kOuterBlock, length);
+            for (int64_t k = from; k < to; ++k) largest = std::fmax(largest, std::fabs(x[size_t(row + k)]));
+            scales.push_back(float(largest / narrow_largest(r.tensor("yOut").dtype)));
+            for (int64_t k = from; k < to; ++k) x[size_t(row + k)] = scales.back() > 0 ? x[size_t(row + k)] / scales.back() : 0;
+        }
+    r.write(r.tensor("level0ScaleOut"), scales);
+    write_scaled(r, x, "yOut", "level1ScaleOut", r.tensor("x").rank() - 1);
+}
+
+// -- numbers of four bits with a scale for each 32 of a row become numbers of eight with one for each square ---------------------
+void plan_resquared(Plan& p) {
+    const Dims& d = p.tensor("x").dims;
+    p.shape("mxscale", scale_dims(d, d.n - 1));
+    p.require(p.integer("dstType") == p.tensor("y").dtype, "dstType is %lld, y has dtype %s", wide(p.integer("dstType")), dtype_name(p.tensor("y").dtype));
+    p.shape("y", d);
+    p.shape("scale1", scale_dims(d, d.n - 1));
+    p.shape("scale2", scale_dims(d, d.n - 2));
 }
 
 }  // namespace
@@ -330,4 +382,9 @@ ACLNN(aclnnSwigluBackwardMxQuantWithDualAxis,
 ACLNN(aclnnFlatQuant, plan_flat, run_flat, NARROW)
 ACLNN(aclnnFlatQuantV2, plan_flat, run_flat, NARROW)
 ACLNN(aclnnFlatQuantV3, plan_flat, run_flat, NARROW)
-ACLNN(aclnnQuantBatchMatmulInplaceAdd, plan_added, run_added, NARROW)
+ACLNN(aclnnRotateQuant, plan_rotated, run_rotated, NARROW)
+ACLNN(aclnnDynamicDualLevelMxQuant, plan_two_levels, run_two_levels, NARROW)
+ACLNN(aclnnMxToBlockMxQuant, plan_resquared, RUN {
+    Values x = scaled_back(r, r.tensor("x").rank() - 1);
+    write_squares(r, x, "y", "scale1", "scale2");
+}, NARROW)

@@ -1,0 +1,227 @@
+"""Products whose operands have scales for each block, numbers of two levels of scales, turned rows; against NumPy."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import pytest
+
+from ._kernels import Out, assert_same, call, refused
+from .test_kernels_microscaled import BF, E2M1, E4M3, E5M2, E8M0, code, largest, microscaled, squares
+from .test_kernels_quantized_norm import F, dynamic, make, wide
+
+RNG = np.random.default_rng(41)
+
+
+def numbers(*shape: int, dtype: Any = E4M3) -> np.ndarray:
+    return RNG.uniform(-4, 4, shape).astype(F).astype(dtype)
+
+
+def powers(*shape: int) -> np.ndarray:
+    return (2.0 ** RNG.integers(-3, 4, shape)).astype(F).astype(E8M0)
+
+
+def spread(pairs: np.ndarray, axis: int, length: int) -> np.ndarray:
+    """A scale for each number: the last dimension holds the two of a pair."""
+    moved = np.moveaxis(np.asarray(pairs, float), -1, axis + 1)
+    joined = moved.reshape(*moved.shape[:axis], -1, *moved.shape[axis + 2 :])
+    return np.take(np.repeat(joined, 32, axis), range(length), axis)
+
+
+@pytest.mark.parametrize("turned", [(False, False), (True, True), (False, True)])
+@pytest.mark.parametrize("dtype", [E4M3, E2M1])
+def test_pairs(turned: tuple[bool, bool], dtype: Any) -> None:
+    x, w = numbers(3, 96, dtype=dtype), numbers(96, 4, dtype=dtype)
+    p, q = powers(3, 2, 2), powers(2, 4, 2)
+    want = (np.asarray(x, float) * spread(p, 1, 96)) @ (np.asarray(w, float) * spread(q, 0, 96)) + 1
+    given = {
+        "x1": x.T.copy() if turned[0] else x,
+        "x2": w.T.copy() if turned[1] else w,
+        "x1Scale": p.transpose(1, 0, 2).copy() if turned[0] else p,
+        "x2Scale": q.transpose(1, 0, 2).copy() if turned[1] else q,
+        "transposeX1": turned[0],
+        "transposeX2": turned[1],
+        "bias": np.ones(4, F),
+        "groupSize": 1 << 32 | 1 << 16 | 32,
+        "out": Out((3, 4), "bfloat16"),
+    }
+    assert_same(call("aclnnQuantMatmulV5", **given), want.astype(BF), 2)
+    assert refused("aclnnQuantMatmulV5", **{**given, "groupSize": 1 << 32 | 1 << 16 | 64}) == 161002
+    assert refused("aclnnQuantMatmulV5", **{**given, "x2Scale": powers(3, 4, 2)}) == 161002
+    assert refused("aclnnQuantMatmulV5", **{**given, "yOffset": np.ones(4, F)}) == 161002
+
+
+@pytest.mark.parametrize("turned", [False, True])
+def test_squares(turned: bool) -> None:
+    x, w = numbers(2, 130, 140), numbers(140, 150)
+    p, q = (RNG.uniform(0.5, 2, s).astype(F) for s in ((2, 130, 2), (2, 2)))
+    full = np.repeat(np.repeat(wide(q), 128, 0)[:140], 128, 1)[:, :150]
+    want = (np.asarray(x, float) * np.repeat(wide(p), 128, 2)[..., :140]) @ (np.asarray(w, float) * full)
+    given = {
+        "x1": x,
+        "x2": w.T.copy() if turned else w,
+        "x1Scale": p,
+        "x2Scale": q.T.copy() if turned else q,
+        "transposeX1": False,
+        "transposeX2": turned,
+        "groupSize": 1 << 32 | 128 << 16 | 128,
+        "out": Out((2, 130, 150), "bfloat16"),
+    }
+    assert_same(call("aclnnQuantMatmulV5", **given), want.astype(BF), 4)
+    assert refused("aclnnQuantMatmulV5", **{**given, "x1Scale": np.ones((2, 130, 3), F)}) == 161002
+
+
+@pytest.mark.parametrize("name", ["aclnnGroupedMatmulV4", "aclnnGroupedMatmulV5"])
+def test_groups_of_rows(name: str) -> None:
+    x, w = numbers(6, 80), numbers(2, 80, 4)
+    p, q = powers(6, 2, 2), powers(2, 2, 4, 2)
+    a, b = np.asarray(x, float) * spread(p, 1, 80), np.asarray(w, float) * spread(q, 1, 80)
+    given = {
+        "x": [x],
+        "weight": [w],
+        "scaleOptional": [q],
+        "perTokenScaleOptional": [p],
+        "groupListOptional": np.array([2, 6]),
+        "splitItem": 3,
+        "groupType": 0,
+        "groupListType": 0,
+        "actType": 0,
+        "out": [Out((6, 4), "bfloat16")],
+    }
+    (got,) = [call(name, **given)]
+    assert_same(got, np.concatenate([a[:2] @ b[0], a[2:] @ b[1]]).astype(BF), 2)
+    assert refused(name, **{**given, "scaleOptional": [powers(2, 3, 4, 2)]}) == 161002
+
+
+@pytest.mark.parametrize("pairs", [False, True])
+def test_added_in_groups(pairs: bool) -> None:
+    x, w, y = numbers(3, 100, dtype=E5M2), numbers(100, 4, dtype=E5M2), make(2, 3, 4, dtype=F)
+    ends, want = [70, 100], wide(y).copy()
+    first = powers(3, 3, 2) if pairs else np.array([0.5, 2], F)
+    second = powers(3, 4, 2) if pairs else RNG.uniform(0.5, 2, (2, 4)).astype(F)
+    for g, (a, b) in enumerate([(0, 70), (70, 100)]):
+        left, right = np.asarray(x, float)[:, a:b], np.asarray(w, float)[a:b]
+        if pairs:
+            at = slice(a // 64 + g, a // 64 + g + -(-(b - a) // 64))
+            left = left * spread(first[at].transpose(1, 0, 2), 1, b - a)
+            right = right * spread(second[at], 0, b - a)
+            want[g] += left @ right
+        else:
+            want[g] += left @ right * wide(first)[g] * wide(second)[g]
+    given = {
+        "x1": x,
+        "x2": w,
+        "scale1Optional": first,
+        "scale2": second,
+        "groupList": np.array(ends),
+        "yRef": y,
+        "groupListType": 0,
+        "groupSize": 0,
+    }
+    assert_same(call("aclnnQuantGroupedMatmulInplaceAdd", **given), want.astype(F), 8)
+    assert refused("aclnnQuantGroupedMatmulInplaceAdd", **{**given, "groupListType": 2}) == 161002
+    assert refused("aclnnQuantGroupedMatmulInplaceAdd", **{**given, "yRef": make(2, 3, 5, dtype=F)}) == 161002
+
+
+@pytest.mark.parametrize("turned", [False, True])
+def test_added(turned: bool) -> None:
+    x, w, y = numbers(3, 70), numbers(70, 4), make(3, 4, dtype=F)
+    p, q = powers(3, 2, 2), powers(2, 4, 2)
+    want = (np.asarray(x, float) * spread(p, 1, 70)) @ (np.asarray(w, float) * spread(q, 0, 70)) + wide(y)
+    given = {
+        "x1": x.T.copy() if turned else x,
+        "x2": w,
+        "x1ScaleOptional": p.transpose(1, 0, 2).copy() if turned else p,
+        "x2Scale": q,
+        "yRef": y,
+        "transposeX1": turned,
+        "transposeX2": False,
+        "groupSize": 32,
+    }
+    assert_same(call("aclnnQuantBatchMatmulInplaceAdd", **given), want.astype(F), 8)
+    assert refused("aclnnQuantBatchMatmulInplaceAdd", **{**given, "groupSize": 64}) == 161002
+
+
+@pytest.mark.parametrize("pairs", [False, True])
+def test_permuted(pairs: bool) -> None:
+    x, w = numbers(5, 2, 64), numbers(2, 64, 3)
+    p = powers(5, 2, 1, 2) if pairs else RNG.uniform(0.5, 2, 5).astype(F)
+    q = powers(2, 1, 3, 2) if pairs else RNG.uniform(0.5, 2, 3).astype(F)
+    a, b = np.asarray(x, float), np.asarray(w, float)
+    if pairs:
+        want = np.einsum("mbk,bkn->mbn", a * spread(p, 2, 64), b * spread(q, 1, 64))
+    else:
+        want = np.einsum("mbk,bkn->mbn", a, b) * wide(p)[:, None, None] * wide(q)
+    given = {
+        "x1": x,
+        "x2": w,
+        "x1Scale": p,
+        "x2Scale": q,
+        "dtype": code(BF),
+        "groupSize": 32 if pairs else 0,
+        "permX1": [1, 0, 2],
+        "permX2": [0, 1, 2],
+        "permY": [1, 0, 2],
+        "batchSplitFactor": 1,
+        "out": Out((5, 2, 3), "bfloat16"),
+    }
+    assert_same(call("aclnnTransposeQuantBatchMatMul", **given), want.astype(BF), 2)
+    assert refused("aclnnTransposeQuantBatchMatMul", **{**given, "permY": [1, 1, 2]}) == 161002
+    assert refused("aclnnTransposeQuantBatchMatMul", **{**given, "batchSplitFactor": 2}) == 161002
+
+
+@pytest.mark.parametrize("trans", [False, True])
+def test_rotated(trans: bool) -> None:
+    x, matrix = make(3, 8), make(4, 4)
+    y = (wide(x).reshape(3, 2, 4) @ (wide(matrix).T if trans else wide(matrix))).reshape(3, 8)
+    given = {"x": x, "rotation": matrix, "axis": -1, "roundMode": "rint", "scaleAlg": 0, "dstTypeMax": 0.0, "trans": trans}
+    got, scale = call("aclnnRotateQuant", **given, yOut=Out((3, 8), "int8"), scaleOut=Out((3,), "float32"))
+    want, scales = dynamic(y)
+    assert_same(scale, scales)
+    assert np.abs(got.astype(int) - want.astype(int)).max() <= 1
+    small, power = call("aclnnRotateQuant", **given, yOut=Out((3, 8), "float8_e4m3fn"), scaleOut=Out((3, 1, 2), "float8_e8m0fnu"))
+    for found, wanted in zip((small, power), microscaled(y, -1, E4M3)):
+        np.testing.assert_array_equal(np.asarray(found, float), np.asarray(wanted, float))
+    wrong = {**given, "yOut": Out((3, 8), "int8"), "scaleOut": Out((3,), "float32")}
+    assert refused("aclnnRotateQuant", **{**wrong, "axis": 0}) == 161002
+    assert refused("aclnnRotateQuant", **{**wrong, "rotation": make(3, 3)}) == 161002
+
+
+def test_two_levels() -> None:
+    x, smooth = make(2, 600), make(600)
+    given = {
+        "x": x,
+        "smoothScaleOptional": smooth,
+        "roundModeOptional": "rint",
+        "level0BlockSize": 512,
+        "level1BlockSize": 32,
+        "yOut": Out((2, 600), "float4_e2m1fn"),
+        "level0ScaleOut": Out((2, 2), "float32"),
+        "level1ScaleOut": Out((2, 10, 2), "float8_e8m0fnu"),
+    }
+    y, outer, inner = call("aclnnDynamicDualLevelMxQuant", **given)
+    scaled = wide(x) * wide(smooth)
+    tops = np.stack([np.abs(scaled[:, :512]).max(1), np.abs(scaled[:, 512:]).max(1)], 1) / largest(E2M1)
+    assert_same(outer, tops.astype(F))
+    whole = np.repeat(tops.astype(F).astype(float), 512, 1)[:, :600]
+    want, powers_ = microscaled(scaled / whole, -1, E2M1)
+    np.testing.assert_array_equal(np.asarray(inner, float), np.asarray(powers_, float))
+    np.testing.assert_array_equal(np.asarray(y, float), np.asarray(want, float))
+    assert refused("aclnnDynamicDualLevelMxQuant", **{**given, "level0BlockSize": 256}) == 161002
+
+
+def test_squares_from_rows() -> None:
+    x, scales = numbers(2, 40, 64, dtype=E2M1), powers(2, 40, 1, 2)
+    want = squares(np.asarray(x, float) * spread(scales, 2, 64), E4M3)
+    given = {
+        "x": x,
+        "mxscale": scales,
+        "dstType": code(E4M3),
+        "y": Out((2, 40, 64), "float8_e4m3fn"),
+        "scale1": Out((2, 40, 1, 2), "float8_e8m0fnu"),
+        "scale2": Out((2, 1, 64, 2), "float8_e8m0fnu"),
+    }
+    for got, name in zip(call("aclnnMxToBlockMxQuant", **given), ("yOut", "scale1Out", "scale2Out")):
+        np.testing.assert_array_equal(np.asarray(got, float), np.asarray(want[name], float))
+    assert refused("aclnnMxToBlockMxQuant", **{**given, "dstType": code(E5M2)}) == 161002
