@@ -1,4 +1,5 @@
-// Products of small floats whose blocks have scales of their own (block_scales.h): added in place, in groups, permuted.
+// Products of small floats whose blocks have scales of their own (block_scales.h): added in place, in groups, permuted, with
+// scales of two levels; and of weights in bytes.
 //
 // The facts have dtypes and ranks; which scale belongs to which numbers is as the functions' public descriptions say.
 #include "block_scales.h"
@@ -181,8 +182,81 @@ void run_permuted(Run& r) {
     r.write(r.tensor("out"), out);
 }
 
+// -- two levels of scales: FLOAT for each 512 of the inner dimension, within them pairs ---------------------------------------------
+constexpr int64_t kOuterBlock = 512;
+
+void plan_two_levels(Plan& p) {
+    Tensor a = turned(p.tensor("x1"), p.flag("transposeX1")), b = turned(p.tensor("x2"), p.flag("transposeX2"));
+    p.require(a.rank() == 2 && b.rank() == 2 && a.dims[1] == b.dims[0], "shapes %s and %s cannot be multiplied", text(a.dims).c_str(), text(b.dims).c_str());
+    p.require(!p.flag("transposeX1") && p.flag("transposeX2"), "transposeX1 must be false, transposeX2 true");
+    p.require(p.integer("level0GroupSize") == kOuterBlock && p.integer("level1GroupSize") == kBlock, "groups of %lld and %lld, expected 512 and 32", wide(p.integer("level0GroupSize")),
+              wide(p.integer("level1GroupSize")));
+    int64_t rows = a.dims[0], inner = a.dims[1], n = b.dims[1], outer = parts_of(inner, kOuterBlock);
+    p.shape("x1Level0Scale", {rows, outer});
+    p.shape("x2Level0Scale", {outer, n});
+    p.shape("x1Level1Scale", {rows, parts_of(inner, kPair), 2});
+    p.shape("x2Level1Scale", {n, parts_of(inner, kPair), 2});
+    if (p.has("optionalBias")) p.shape("optionalBias", {n});
+    p.shape("out", {rows, n});
+}
+
+void run_two_levels(Run& r) {
+    Tensor b = turned(r.tensor("x2"), true);
+    auto x = r.read<double>(r.tensor("x1")), w = r.read<double>(b);
+    int64_t rows = r.tensor("x1").dims[0], inner = r.tensor("x1").dims[1], n = b.dims[1];
+    scale_pairs(x, r.read<double>(r.tensor("x1Level1Scale")), rows, inner, 1);
+    scale_pairs(w, turned_pairs(r, "x2Level1Scale", true), inner, n, 0);
+    scale_squares(x, r.read<double>(r.tensor("x1Level0Scale")), rows, inner, 1, kOuterBlock);
+    scale_squares(w, r.read<double>(r.tensor("x2Level0Scale")), inner, n, kOuterBlock, 1);
+    Values bias(size_t(n), 0), out;
+    if (r.has("optionalBias")) bias = r.read<double>(r.tensor("optionalBias"));
+    for (int64_t i = 0; i < rows; ++i)
+        for (int64_t j = 0; j < n; ++j) {
+            double sum = bias[size_t(j)];
+            for (int64_t k = 0; k < inner; ++k) sum += x[size_t(i * inner + k)] * w[size_t(k * n + j)];
+            out.push_back(sum);
+        }
+    r.write(r.tensor("out"), out);
+}
+
+// -- x1 @ ((x2 + offset) * scale) + bias, weights of INT8 ------------------------------------------------------------------------
+// Offset and scale are tensors with a number for each column or one for all, or the two numbers. diagonalMatrix, deqOffset and
+// deqScale are what the matrix unit needs to do this itself; they do not change the result.
+void plan_weights(Plan& p) {
+    Tensor a = turned(p.tensor("x1"), p.flag("transposeX1")), b = turned(p.tensor("x2"), p.flag("transposeX2"));
+    p.require(a.dims[1] == b.dims[0], "shapes %s and %s cannot be multiplied", text(a.dims).c_str(), text(b.dims).c_str());
+    p.require(p.tensor("out").dtype == ACL_FLOAT16, "out has dtype %s; the emulator computes FLOAT16", dtype_name(p.tensor("out").dtype));
+    p.shape("out", {a.dims[0], b.dims[1]});
+    for (const char* name : {"addOffset", "mulScale", "bias"}) {
+        if (!p.has(name)) continue;
+        int64_t n = p.tensor(name).numel();
+        p.require(n == b.dims[1] || n == 1, "%s has shape %s, expected %lld elements or one", name, text(p.tensor(name).dims).c_str(), wide(b.dims[1]));
+    }
+}
+
+void run_weights(Run& r) {
+    Tensor a = turned(r.tensor("x1"), r.flag("transposeX1")), b = turned(r.tensor("x2"), r.flag("transposeX2"));
+    auto x = r.read<double>(a), w = r.read<double>(b);
+    int64_t rows = a.dims[0], inner = a.dims[1], n = b.dims[1];
+    auto part = [&](const char* name, double otherwise) {
+        Values v = r.has(name) ? r.read<double>(r.tensor(name)) : Values{otherwise};
+        return v.size() == 1 ? Values(size_t(n), v[0]) : v;
+    };
+    Values offset = part("addOffset", r.real("antiquantOffset")), scale = part("mulScale", r.real("antiquantScale")), bias = part("bias", 0), out;
+    for (size_t i = 0; i < w.size(); ++i) w[i] = (w[i] + offset[i % size_t(n)]) * scale[i % size_t(n)];
+    for (int64_t i = 0; i < rows; ++i)
+        for (int64_t j = 0; j < n; ++j) {
+            double sum = bias[size_t(j)];
+            for (int64_t k = 0; k < inner; ++k) sum += x[size_t(i * inner + k)] * w[size_t(k * n + j)];
+            out.push_back(sum);
+        }
+    r.write(r.tensor("out"), out);
+}
+
 }  // namespace
 
+ACLNN(aclnnDualLevelQuantMatmulWeightNz, plan_two_levels, run_two_levels, NARROW)
+ACLNN(aclnnWeightQuantBatchMatmul, plan_weights, run_weights)
 ACLNN(aclnnQuantBatchMatmulInplaceAdd, plan_added, run_added, NARROW)
 ACLNN(aclnnQuantGroupedMatmulInplaceAdd, plan_grouped, run_grouped, NARROW)
 ACLNN(aclnnTransposeQuantBatchMatMul, plan_permuted, run_permuted, NARROW)

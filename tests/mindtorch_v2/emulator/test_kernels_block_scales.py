@@ -10,6 +10,7 @@ import pytest
 from ._kernels import Out, assert_same, call, refused
 from .test_kernels_microscaled import BF, E2M1, E4M3, E5M2, E8M0, code, largest, microscaled, squares
 from .test_kernels_quantized_norm import F, dynamic, make, wide
+from .test_kernels_weights import nz
 
 RNG = np.random.default_rng(41)
 
@@ -225,3 +226,84 @@ def test_squares_from_rows() -> None:
     for got, name in zip(call("aclnnMxToBlockMxQuant", **given), ("yOut", "scale1Out", "scale2Out")):
         np.testing.assert_array_equal(np.asarray(got, float), np.asarray(want[name], float))
     assert refused("aclnnMxToBlockMxQuant", **{**given, "dstType": code(E5M2)}) == 161002
+
+
+def test_product_of_two_levels() -> None:
+    x, w = numbers(3, 576, dtype=E2M1), numbers(16, 576, dtype=E2M1)
+    first, second = RNG.uniform(0.5, 2, (3, 2)).astype(F), RNG.uniform(0.5, 2, (2, 16)).astype(F)
+    p, q, bias = powers(3, 9, 2), powers(16, 9, 2), make(16, dtype=F)
+    a = np.asarray(x, float) * spread(p, 1, 576) * np.repeat(wide(first), 512, 1)[:, :576]
+    b = np.asarray(w, float) * spread(q, 1, 576) * np.repeat(wide(second).T, 512, 1)[:, :576]
+    given = {
+        "x1": x,
+        "x2": nz(w),
+        "x1Level0Scale": first,
+        "x2Level0Scale": second,
+        "x1Level1Scale": p,
+        "x2Level1Scale": q,
+        "optionalBias": bias,
+        "transposeX1": False,
+        "transposeX2": True,
+        "level0GroupSize": 512,
+        "level1GroupSize": 32,
+        "out": Out((3, 16), "bfloat16"),
+    }
+    assert_same(call("aclnnDualLevelQuantMatmulWeightNz", **given), (a @ b.T + wide(bias)).astype(BF), 8)
+    assert refused("aclnnDualLevelQuantMatmulWeightNz", **{**given, "transposeX2": False}) == 161002
+    assert refused("aclnnDualLevelQuantMatmulWeightNz", **{**given, "level0GroupSize": 256}) == 161002
+
+
+@pytest.mark.parametrize("tensors", [False, True])
+def test_weights_in_bytes(tensors: bool) -> None:
+    x, w, bias = make(3, 5), RNG.integers(-9, 9, (5, 4)).astype(np.int8), make(4, dtype=F)
+    offset, scale = make(4), make(4)
+    given = {
+        "x1": x,
+        "x2": w,
+        "diagonalMatrix": np.eye(32, dtype=np.int8),
+        "deqOffset": np.zeros(4, np.int32),
+        "deqScale": np.ones(4, np.uint64),
+        "addOffset": offset if tensors else None,
+        "mulScale": scale if tensors else None,
+        "bias": bias,
+        "transposeX1": False,
+        "transposeX2": False,
+        "antiquantScale": 0.5,
+        "antiquantOffset": 2.0,
+        "out": Out((3, 4), "float16"),
+    }
+    floats = (w + wide(offset)) * wide(scale) if tensors else (w + 2.0) * 0.5
+    assert_same(call("aclnnWeightQuantBatchMatmul", **given), (wide(x) @ floats + wide(bias)).astype(np.float16), 4)
+    assert refused("aclnnWeightQuantBatchMatmul", **{**given, "transposeX2": True}) == 161002
+
+
+def test_triangles() -> None:
+    """A near triangle over a far one that fills the image."""
+    corners = np.array([[-3, -3, 0.5, 1], [9, -3, 0.5, 1], [-3, 9, 0.5, 1], [-1, -1, 0, 2], [1, -1, 0, 1], [-1, 1, 0, 1]], F)
+    given = {
+        "v": corners,
+        "f": np.array([[0, 1, 2], [3, 4, 5]], np.int32),
+        "dOptional": None,
+        "width": 5,
+        "height": 5,
+        "occlusionTruncation": 0.0,
+        "useDepthPrior": 0,
+        "findicesOut": Out((5, 5), "int32"),
+        "barycentricOut": Out((5, 5, 3), "float32"),
+    }
+    index, shares = call("aclnnRasterizer", **given)
+    near = np.add.outer(np.arange(5), np.arange(5)) <= 4
+    # The first corner of the near triangle is halved by its w: it reaches from (-0.5, -0.5).
+    assert set(index.ravel()) <= {1, 2} and index[0, 0] == 1 and index[4, 4] == 1
+    assert (index[~near] == 1).all()
+    np.testing.assert_allclose(shares.sum(-1), 1, rtol=1e-6)
+    place = (shares[..., None] * corners[given["f"][index - 1]]).sum(2)
+    at = place[..., :2] / place[..., 3:]
+    want = np.stack(np.meshgrid(np.linspace(-1, 1, 5), np.linspace(-1, 1, 5)), -1)
+    np.testing.assert_allclose(at, want, atol=1e-5)
+    prior = np.full((5, 5), 0.25, F)
+    hidden, _ = call("aclnnRasterizer", **{**given, "dOptional": prior, "useDepthPrior": 1})
+    assert (hidden == 1).all()
+    assert refused("aclnnRasterizer", **{**given, "useDepthPrior": 1}) == 161001
+    assert refused("aclnnRasterizer", **{**given, "useDepthPrior": 2}) == 161002
+    assert refused("aclnnRasterizer", **{**given, "width": 0}) == 161002

@@ -11,7 +11,7 @@ import numpy as np
 import pytest
 
 from ._direct import Direct, check, check_refusals, each
-from ._kernels import In, Out, call, device, int64s, refused
+from ._kernels import HALF_BYTES, In, Out, call, device, int64s, refused
 from .test_kernels_quantized_norm import F, H, make, to_bytes, wide
 
 RNG = np.random.default_rng(29)
@@ -20,7 +20,7 @@ BF = ml_dtypes.bfloat16
 
 def blocks(x: np.ndarray) -> np.ndarray:
     """(..., rows, columns) as columns of blocks of 16 rows and 32 bytes."""
-    width = 64 if x.dtype == ml_dtypes.int4 else 32 // x.dtype.itemsize
+    width = 64 if x.dtype.name in HALF_BYTES else 32 // x.dtype.itemsize
     rows, columns = -(-x.shape[-2] // 16), -(-x.shape[-1] // width)
     padded = np.zeros((*x.shape[:-2], rows * 16, columns * width), x.dtype)
     padded[..., : x.shape[-2], : x.shape[-1]] = x
