@@ -30,7 +30,7 @@ CORE = "ascend_emulator"
 FLAGS = ["-std=c++17", "-fPIC", "-fwrapv", "-fvisibility=hidden", "-Wall", "-pthread"]
 # What every call goes through is optimised; kernels compile a quarter faster with -Og and run nearly as fast.
 # The compiled header has the level of the former: functions in it keep the level they were read with.
-HOT, KERNEL = "-O1", "-Og"
+HOT, KERNEL = "-O2", "-Og"
 ENGINE = ("call", "elementwise", "engine")  # of the folder of kernels
 # What nearly every file includes, and what takes most of the time that it takes to compile.
 PREFIX = [

@@ -29,7 +29,9 @@ namespace {
 
 const Value& found(const Call& call, const char* name, bool needed) {
     for (int i = 0; i < call.function->count; ++i) {
-        if (std::strcmp(call.function->parameters[i].name, name) == 0) {
+        const char* known = call.function->parameters[i].name;
+        // Most names differ in their first letter: a call of strcmp costs more than the look at it.
+        if (known[0] == name[0] && std::strcmp(known, name) == 0) {
             const Value& v = call.values[size_t(i)];
             if (needed && !v.given) refuse(ACLNN_ERR_INNER_NULLPTR, "%s is null", name);
             return v;
