@@ -515,6 +515,22 @@ def test_attention_of_halves(dtype: str, emulator: Any) -> None:
     _oracle.assert_same(_rows.results(actual, dtype), expected, where=dtype, computed_in=dtype)
 
 
+def test_heads_behind_tokens_are_joined_without_a_copy(emulator: Any) -> None:
+    """Results and gradients lie as PyTorch's: in the order of the operands."""
+
+    def strides(library: Any, **where: Any) -> tuple[Any, list[Any]]:
+        packed = library.arange(2.0 * 5 * 3 * 4 * 8, **where).view(2, 5, 3, 4, 8).sin().requires_grad_()
+        parts = [packed[:, :, i].transpose(1, 2) for i in range(3)]
+        out = library.nn.functional.scaled_dot_product_attention(*parts, is_causal=True)
+        joined = out.transpose(1, 2).reshape(2, 5, 32)
+        grads = library.autograd.grad(joined.sum(), parts)
+        return out.stride(), [g.stride() for g in grads]
+
+    before = counts(emulator, ["InplaceCopy"])
+    assert strides(torch, device="npu") == strides(_oracle.load())
+    assert counts(emulator, ["InplaceCopy"]) == before
+
+
 def test_attention_that_the_vendor_does_not_compute(emulator: Any) -> None:
     """Numbers added to scores, float64, other ranks, values of another width: the composition."""
     t = _oracle.load()

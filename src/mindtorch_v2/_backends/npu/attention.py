@@ -12,8 +12,9 @@ from ..._core_operators import CORE
 from ..._dispatch import registry
 from ..._dtype import bool as bool_
 from ..._dtype import float32
+from ..._ops.rules.layout import preserved_strides
 from ..._tensor_base import TensorBase
-from ..common.runtime import empty_contiguous
+from ..common.runtime import empty, empty_contiguous
 from . import creation, launch, table
 
 FORWARD: Final = "aclnnFlashAttentionScore"
@@ -76,6 +77,11 @@ def _by_head(t: TensorBase) -> Any:
     return CORE.unsqueeze.call((t, 1)) if len(t._shape) == 3 else t
 
 
+def _ordered_like(t: TensorBase) -> TensorBase:
+    """For a result in the order of an operand: heads that lie behind tokens are joined again without a copy."""
+    return empty(t._shape, preserved_strides(t), t._dtype, t._device)
+
+
 def _above_diagonal(rows: int, columns: int, like: TensorBase) -> TensorBase:
     ones = empty_contiguous((rows, columns), bool_, like._device)
     creation.fill(ones, True)
@@ -130,7 +136,7 @@ def attention(
     dev = query._device
     top = empty_contiguous((batch, heads, rows, _COPIES), float32, dev)
     total = empty_contiguous((batch, heads, rows, _COPIES), float32, dev)
-    out = empty_contiguous(query._shape, query._dtype, dev)
+    out = _ordered_like(query)
     inner = _PLAIN if attn_mask is None else _SOME_SEE_NOTHING
     values: list[Any] = [q, _by_head(key), _by_head(value), None, None, None, hidden, None, _factor(query, scale), 1.0]
     values += [_ALL, _ALL, heads, "BNSD", inner, _mode(query, key, is_causal), top, total]
@@ -151,7 +157,7 @@ def back(grad: TensorBase, needs: Any, args: Any, kept: Any) -> tuple[Any, ...]:
     values.append(_mode(query, key, args[5]))
     grads: list[Any] = []
     for t in (query, key, value):
-        g = empty_contiguous(t._shape, t._dtype, t._device)
+        g = _ordered_like(t)
         grads.append(g)
         values.append(_by_head(g))
     values.append(empty_contiguous((0,), query._dtype, query._device))
