@@ -176,12 +176,22 @@ def test_permuted(pairs: bool) -> None:
 def test_rotated(trans: bool) -> None:
     x, matrix = make(3, 8), make(4, 4)
     y = (wide(x).reshape(3, 2, 4) @ (wide(matrix).T if trans else wide(matrix))).reshape(3, 8)
-    given = {"x": x, "rotation": matrix, "axis": -1, "roundMode": "rint", "scaleAlg": 0, "dstTypeMax": 0.0, "trans": trans}
+    given = {
+        "x": x,
+        "rotation": matrix,
+        "axis": -1,
+        "roundMode": "rint",
+        "scaleAlg": 0,
+        "dstTypeMax": 0.0,
+        "trans": trans,
+    }
     got, scale = call("aclnnRotateQuant", **given, yOut=Out((3, 8), "int8"), scaleOut=Out((3,), "float32"))
     want, scales = dynamic(y)
     assert_same(scale, scales)
     assert np.abs(got.astype(int) - want.astype(int)).max() <= 1
-    small, power = call("aclnnRotateQuant", **given, yOut=Out((3, 8), "float8_e4m3fn"), scaleOut=Out((3, 1, 2), "float8_e8m0fnu"))
+    small, power = call(
+        "aclnnRotateQuant", **given, yOut=Out((3, 8), "float8_e4m3fn"), scaleOut=Out((3, 1, 2), "float8_e8m0fnu")
+    )
     for found, wanted in zip((small, power), microscaled(y, -1, E4M3)):
         np.testing.assert_array_equal(np.asarray(found, float), np.asarray(wanted, float))
     wrong = {**given, "yOut": Out((3, 8), "int8"), "scaleOut": Out((3,), "float32")}
@@ -279,7 +289,9 @@ def test_weights_in_bytes(tensors: bool) -> None:
 
 def test_triangles() -> None:
     """A near triangle over a far one that fills the image."""
-    corners = np.array([[-3, -3, 0.5, 1], [9, -3, 0.5, 1], [-3, 9, 0.5, 1], [-1, -1, 0, 2], [1, -1, 0, 1], [-1, 1, 0, 1]], F)
+    corners = np.array(
+        [[-3, -3, 0.5, 1], [9, -3, 0.5, 1], [-3, 9, 0.5, 1], [-1, -1, 0, 2], [1, -1, 0, 1], [-1, 1, 0, 1]], F
+    )
     given = {
         "v": corners,
         "f": np.array([[0, 1, 2], [3, 4, 5]], np.int32),

@@ -119,7 +119,11 @@ def test_dequantized_rope(mode: str, whole: bool) -> None:
     batch, length, size, heads = 2, 3, 4, (2, 1, 1)
     columns = [h * size for h in heads]
     tokens = batch * length
-    x = RNG.integers(-50, 50, (batch, length, sum(columns))).astype(np.int32) if whole else make(batch, length, sum(columns))
+    x = (
+        RNG.integers(-50, 50, (batch, length, sum(columns))).astype(np.int32)
+        if whole
+        else make(batch, length, sum(columns))
+    )
     cos, sin = make(batch, length, 1, size), make(batch, length, 1, size)
     weight, active, bias = (RNG.uniform(0.01, 0.02, n).astype(F) for n in (sum(columns), tokens, sum(columns)))
     y = np.asarray(x, float)
@@ -179,7 +183,9 @@ def preprocess(mode: int, apart: bool) -> tuple[dict[str, Any], dict[str, np.nda
     down_rows, up_rows = LATENT + ROPE + QUERY, HEADS * (NOPE + ROPE)
     gammas = [make(n) for n in (IN, QUERY, LATENT)]
     betas = [make(n) for n in (IN, QUERY)]
-    weights = [small(down_rows, IN), small(up_rows, QUERY)] if mode != 3 else [make(down_rows, IN), make(up_rows, QUERY)]
+    weights = (
+        [small(down_rows, IN), small(up_rows, QUERY)] if mode != 3 else [make(down_rows, IN), make(up_rows, QUERY)]
+    )
     factors = [RNG.uniform(0.01, 0.02, n).astype(F) for n in (down_rows, up_rows)]
     biases = [RNG.integers(-9, 9, n).astype(np.int32) for n in (down_rows, up_rows)]
     scales, offsets = [make(1) * 0 + H(0.0625), make(1) * 0 + H(0.125)], [np.array([3], I8), np.array([-2], I8)]
