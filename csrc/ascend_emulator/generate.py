@@ -154,7 +154,7 @@ def must_be_given(f: dict[str, Any], p: dict[str, Any]) -> bool:
     if any(p["name"] in ASKED_FOR.get(q["name"], ()) for q in f["params"]):
         return False
     described = any(q.get("io") == "out" and "dtypes" in q for q in f["params"])
-    reserved = described and p.get("io") == "out" and "dtypes" not in p
+    reserved = described and p["name"] in written(f)[0] and "dtypes" not in p
     return not reserved
 
 

@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from ._kernels import Out, assert_same, call, refused
+from ._kernels import CODES, Out, assert_same, call, refused
 from .test_kernels_microscaled import BF, E2M1, E4M3, E5M2, E8M0, code, largest, microscaled, squares
 from .test_kernels_quantized_norm import F, dynamic, make, wide
 from .test_kernels_weights import nz
@@ -319,3 +319,55 @@ def test_triangles() -> None:
     assert refused("aclnnRasterizer", **{**given, "useDepthPrior": 1}) == 161001
     assert refused("aclnnRasterizer", **{**given, "useDepthPrior": 2}) == 161002
     assert refused("aclnnRasterizer", **{**given, "width": 0}) == 161002
+
+
+@pytest.mark.parametrize("layout", ["BNSD", "BSND"])
+@pytest.mark.parametrize("mode", [0, 2, 3])
+def test_attention_of_scaled_blocks(layout: str, mode: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Bytes stand for numbers of HIFLOAT8 between 1 and 2, whose last three bits count eighths."""
+    monkeypatch.setitem(CODES, "uint8", 34)
+    q, k, v = (RNG.integers(8, 16, s).astype(np.uint8) for s in ((1, 2, 130, 4), (1, 1, 260, 4), (1, 1, 260, 4)))
+    first, second, third = (RNG.uniform(0.5, 1, (1, n, 2, 1)).astype(F) for n in (2, 1, 1))
+    mask = RNG.random((130, 260)) < 0.3
+    a, b, c = (1 + (x & 7) / 8 for x in (q, k, v))
+    a = a * np.repeat(wide(first), 128, 2)[:, :, :130]
+    b, c = (x * np.repeat(wide(s), 256, 2)[:, :, :260] for x, s in ((b, second), (c, third)))
+    score = a @ b.swapaxes(2, 3) * 0.5
+    hidden = mask if mode == 0 else np.triu(np.ones((130, 260), bool), 1 if mode == 2 else 131)
+    score = np.where(hidden, -np.inf, score)
+    top = score.max(-1, keepdims=True)
+    e = np.exp(score - top)
+    want = e / e.sum(-1, keepdims=True) @ c
+
+    def laid(x: np.ndarray) -> np.ndarray:
+        return x if layout == "BNSD" else np.ascontiguousarray(x.swapaxes(1, 2))
+
+    given = {
+        "query": laid(q),
+        "key": laid(k),
+        "value": laid(v),
+        "attenMaskOptional": mask if mode == 0 else None,
+        "dScaleQ": first,
+        "dScaleK": second,
+        "dScaleV": third,
+        "pScale": np.array([16], F),
+        "scaleValue": 0.5,
+        "preTokens": 65536,
+        "nextTokens": 65536,
+        "headNum": 2,
+        "inputLayout": layout,
+        "sparseMode": mode,
+        "softmaxMaxOut": Out((1, 2, 130, 8)),
+        "softmaxSumOut": Out((1, 2, 130, 8)),
+        "softmaxOutout": None,
+        "attentionOutOut": Out(laid(want).shape, "bfloat16"),
+    }
+    got = dict(
+        zip(("softmaxMaxOut", "softmaxSumOut", "out"), [o for o in call("aclnnQuantFlashAttentionScore", **given)])
+    )
+    assert_same(got["softmaxMaxOut"], np.repeat(top, 8, -1).astype(F), 8)
+    assert_same(got["softmaxSumOut"], np.repeat(e.sum(-1, keepdims=True), 8, -1).astype(F), 8)
+    np.testing.assert_allclose(wide(got["out"]), laid(want), rtol=0.1)  # weights of three bits
+    assert refused("aclnnQuantFlashAttentionScore", **{**given, "sparseMode": 1}) == 161002
+    assert refused("aclnnQuantFlashAttentionScore", **{**given, "headNum": 3}) == 161002
+    assert refused("aclnnQuantFlashAttentionScore", **{**given, "dScaleK": np.ones((1, 1, 4, 1), F)}) == 161002
