@@ -335,8 +335,9 @@ right = bytes_ * np.repeat(np.repeat(squares.astype(np.float64), 2, 0), 2, 1)[:,
 p("aclnnQuantMatmulV5", {"x1": bytes_.T.copy(), "x2": bytes_, "x1Scale": rows, "x2Scale": squares, "transposeX1": False,
                          "transposeX2": False, "groupSize": 1 << 32 | 2 << 16 | 2},
   out=(left @ right).astype(np.float16))  # fmt: skip
-p("aclnnRasterizer", {"v": np.array([[-1, -1, 0, 1], [3, -1, 0, 1], [-1, 3, 0, 1]], F), "f": np.array([[0, 1, 2]], np.int32),
-                      "width": 2, "height": 2, "occlusionTruncation": 0.0, "useDepthPrior": 0},
+corners, faces = np.array([[-1, -1, 0, 1], [3, -1, 0, 1], [-1, 3, 0, 1]], F), np.array([[0, 1, 2]], np.int32)
+p("aclnnRasterizer", {"v": corners, "f": faces, "width": 2, "height": 2, "occlusionTruncation": 0.0,
+                      "useDepthPrior": 0},
   findicesOut=np.ones((2, 2), np.int32),
   barycentricOut=np.array([[[1, 0, 0], [0.5, 0.5, 0]], [[0.5, 0, 0.5], [0, 0.5, 0.5]]], F))  # fmt: skip
 
