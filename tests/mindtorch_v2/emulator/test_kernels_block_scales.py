@@ -292,7 +292,7 @@ def test_triangles() -> None:
     corners = np.array(
         [[-3, -3, 0.5, 1], [9, -3, 0.5, 1], [-3, 9, 0.5, 1], [-1, -1, 0, 2], [1, -1, 0, 1], [-1, 1, 0, 1]], F
     )
-    given = {
+    given: dict[str, Any] = {
         "v": corners,
         "f": np.array([[0, 1, 2], [3, 4, 5]], np.int32),
         "dOptional": None,
