@@ -57,18 +57,56 @@ def staged(torch: Any, dist: Any, rank: int, size: int, name: str, count: int) -
     return [float(each) for each in losses], [p.grad.flatten().tolist() for p in part.parameters()], told
 
 
+BACK = ("ScheduleZBVZeroBubble", "ScheduleDualPipeV")
+
+
+def stages_of(name: str, rank: int, size: int) -> list[int]:
+    """The two stages that a rank has in a schedule."""
+    return [rank, 2 * size - 1 - rank if name in BACK else rank + size]
+
+
+def run_through(name: str, size: int, count: int, orders: list[list[tuple[int, int]]]) -> list[Any]:
+    """What is left of the orders of all ranks when nobody can go on. Kinds are forward, backward, and its halves."""
+    done: dict[tuple[int, str], int] = {}
+    left = [list(each) for each in orders]
+    moved = True
+    while moved:
+        moved = False
+        for rank in range(size):
+            while left[rank]:
+                which, kind = left[rank][0]
+                stage = stages_of(name, rank, size)[which]
+                what = "FBBW"[kind]
+                at = done.get((stage, what), 0)
+                needs = {
+                    "F": [(stage - 1, "F")] * (stage > 0),
+                    "B": [(stage, "F"), *([(stage + 1, "B")] * (stage < 2 * size - 1))],
+                    "W": [(stage, "B")],
+                }[what]
+                if any(done.get(each, 0) <= at for each in needs):
+                    break
+                done[stage, what] = at + 1
+                if kind == 1:  # a whole backward has both halves
+                    done[stage, "W"] = done.get((stage, "W"), 0) + 1
+                left[rank].pop(0)
+                moved = True
+    counts = [done.get((stage, what), 0) for stage in range(2 * size) for what in "FBW"]
+    return [each for each in left if each] + [counts] * (counts != [count] * len(counts))
+
+
 def interleaved(torch: Any, dist: Any, rank: int, size: int, name: str, count: int) -> Any:
     """The same of a schedule with two stages on each rank."""
     home = importlib.import_module(f"{torch.__name__}.distributed.pipelining")
     model, (rows, targets) = whole(torch, 2 * size), batch(torch)
-    parts = [model[rank], model[rank + size]]
-    stages = [home.PipelineStage(part, rank + at * size, 2 * size, rows.device) for at, part in enumerate(parts)]
+    places = stages_of(name, rank, size)
+    parts = [model[at] for at in places]
+    stages = [home.PipelineStage(part, at, 2 * size, rows.device) for at, part in zip(places, parts)]
     schedule = getattr(home, name)(stages, count, loss_fn=loss(torch))
     losses: list[Any] = []
     for _ in range(2):
         for part in parts:
             part.zero_grad()
-        given = {"target": targets, "losses": losses} if rank == size - 1 else {}
+        given = {"target": targets, "losses": losses} if 2 * size - 1 in places else {}
         out = schedule.step(*([rows] if rank == 0 else []), **given)
     told = None if out is None else out.tolist()
     return (

@@ -8,13 +8,24 @@ from ._schedules import ScheduleGPipe as ScheduleGPipe
 from ._schedules import ScheduleInterleaved1F1B as ScheduleInterleaved1F1B
 from ._schedules import ScheduleLoopedBFS as ScheduleLoopedBFS
 from ._stage import PipelineStage as PipelineStage
+from ._zero_bubble import ScheduleDualPipeV as ScheduleDualPipeV
+from ._zero_bubble import ScheduleInterleavedZeroBubble as ScheduleInterleavedZeroBubble
+from ._zero_bubble import ScheduleZBVZeroBubble as ScheduleZBVZeroBubble
 
-__all__ = ["PipelineStage", "Schedule1F1B", "ScheduleGPipe", "ScheduleInterleaved1F1B", "ScheduleLoopedBFS"]
+__all__ = [
+    "PipelineStage",
+    "Schedule1F1B",
+    "ScheduleDualPipeV",
+    "ScheduleGPipe",
+    "ScheduleInterleaved1F1B",
+    "ScheduleInterleavedZeroBubble",
+    "ScheduleLoopedBFS",
+    "ScheduleZBVZeroBubble",
+]
 
 _offer(
     __name__,
     "build_stage pipe_split pipeline",
-    "Pipe ScheduleDualPipeV ScheduleInterleavedZeroBubble ScheduleZBVZeroBubble SplitPoint",
-    "{name} is not served; PipelineStage with ScheduleGPipe, Schedule1F1B, ScheduleInterleaved1F1B and "
-    "ScheduleLoopedBFS is",
+    "Pipe SplitPoint",
+    "{name} is not served; PipelineStage with a schedule is",
 )

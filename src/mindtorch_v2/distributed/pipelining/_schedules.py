@@ -6,11 +6,13 @@ Invariant: gradients are those of the mean of the microbatches' losses, whatever
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
+from collections import deque
 from collections.abc import Callable, Iterator
+from enum import Enum
 from typing import Any
 
 from ... import Tensor, cat, no_grad
-from ._stage import PipelineStage
+from ._stage import PipelineStage, rank_of
 
 __all__ = [
     "PipelineScheduleMulti",
@@ -19,8 +21,18 @@ __all__ = [
     "ScheduleGPipe",
     "ScheduleInterleaved1F1B",
     "ScheduleLoopedBFS",
-    "get_schedule_class",
 ]
+
+
+class Kind(Enum):
+    """Forward; backward, or its two halves: gradients of a stage's inputs, and those of its parameters."""
+
+    FORWARD, BACKWARD, INPUTS, PARAMETERS = range(4)
+
+
+# Which of the rank's stages, and what.
+Action = tuple[int, Kind]
+_F, _B, _I, _W = Kind
 
 
 def _chunks(value: Any, count: int) -> list[Any]:
@@ -58,8 +70,8 @@ class _Schedule(ABC):
         self._has_first, self._has_last = any(each.is_first for each in stages), any(each.is_last for each in stages)
 
     @abstractmethod
-    def _order(self, count: int) -> Iterator[tuple[int, bool]]:
-        """Of each of this rank's stages and of `count` microbatches each forward (True) and each backward (False)."""
+    def _order(self, count: int) -> Iterator[Action]:
+        """What this rank does with `count` microbatches; each action is about the oldest that it has not been done with."""
 
     def step(
         self,
@@ -113,14 +125,14 @@ class _Schedule(ABC):
                 values.append(value)
 
         done = [0] * len(self._stages)
-        for which, forward in self._order(count):
+        for which, kind in self._order(count):
             stage = self._stages[which]
-            if forward:
+            if kind is _F:
                 one(stage, done[which])
                 done[which] += 1
             elif backward:
-                stage.backward()
-            else:
+                {_B: stage.backward, _I: stage.backward_inputs, _W: stage.backward_parameters}[kind]()
+            elif kind is not _W:
                 stage.forget()
         for stage in self._stages:
             stage.finish()
@@ -166,8 +178,8 @@ class ScheduleGPipe(PipelineScheduleSingle):
 
     __module__ = "torch.distributed.pipelining.schedules"
 
-    def _order(self, count: int) -> Iterator[tuple[int, bool]]:
-        yield from [(0, True)] * count + [(0, False)] * count
+    def _order(self, count: int) -> Iterator[Action]:
+        yield from [(0, _F)] * count + [(0, _B)] * count
 
 
 class Schedule1F1B(PipelineScheduleSingle):
@@ -183,18 +195,20 @@ class Schedule1F1B(PipelineScheduleSingle):
                 f"({stage.num_stages})."
             )
 
-    def _order(self, count: int) -> Iterator[tuple[int, bool]]:
+    def _order(self, count: int) -> Iterator[Action]:
         first = min(count, self._stage.num_stages - self._stage.stage_index)
-        yield from [(0, True)] * first
+        yield from [(0, _F)] * first
         for _ in range(count - first):
-            yield from ((0, False), (0, True))
-        yield from [(0, False)] * first
+            yield from ((0, _B), (0, _F))
+        yield from [(0, _B)] * first
 
 
 class PipelineScheduleMulti(_Schedule):
     """A schedule of several stages on each rank."""
 
     __module__ = "torch.distributed.pipelining.schedules"
+    # Whether stages go there and back again: the first rank has the first one and the last one.
+    _back = False
 
     def __init__(
         self,
@@ -221,10 +235,14 @@ class PipelineScheduleMulti(_Schedule):
         )
         first = self._stages[0]
         indices = [each.stage_index for each in self._stages]
-        wanted = list(range(first.group_rank, first.num_stages, first.group_size))
+        everywhere = range(first.num_stages)
+        wanted = [each for each in everywhere if rank_of(each, first.group_size, self._back) == first.group_rank]
         if indices != wanted:
             raise ValueError(f"{type(self).__name__}(): this rank has the stages {wanted}, got {indices}")
         self.n_local_stages, self.rank, self.pp_group_size = len(indices), first.group_rank, first.group_size
+        mail: dict[int, deque[Any]] = {}
+        for each in self._stages:
+            each.arrange(self._back, mail)
 
 
 class ScheduleLoopedBFS(PipelineScheduleMulti):
@@ -243,17 +261,17 @@ class ScheduleLoopedBFS(PipelineScheduleMulti):
     ) -> None:
         super().__init__(stages, n_microbatches, loss_fn, None, None, output_merge_spec, *settings, **named)
 
-    def _order(self, count: int) -> Iterator[tuple[int, bool]]:
+    def _order(self, count: int) -> Iterator[Action]:
         for which in range(self.n_local_stages):
-            yield from [(which, True)] * count
+            yield from [(which, _F)] * count
         for which in reversed(range(self.n_local_stages)):
-            yield from [(which, False)] * count
+            yield from [(which, _B)] * count
 
 
-class ScheduleInterleaved1F1B(PipelineScheduleMulti):
-    """Rounds of microbatches through a rank's stages in turn; as soon as backwards come, one of each in turn."""
+class _Rounds(PipelineScheduleMulti):
+    """Rounds of microbatches through a rank's stages in turn; backwards go the other way around."""
 
-    __module__ = "torch.distributed.pipelining.schedules"
+    _title = ""
 
     def __init__(self, stages: list[PipelineStage], n_microbatches: int, *args: Any, **kwargs: Any) -> None:
         super().__init__(stages, n_microbatches, *args, **kwargs)
@@ -261,34 +279,31 @@ class ScheduleInterleaved1F1B(PipelineScheduleMulti):
         self.microbatches_per_round = n_microbatches // self.number_of_rounds
         if n_microbatches % self.number_of_rounds:
             raise ValueError(
-                "Interleaved 1F1B requires the number of microbatches to be a multiple of the number of rounds "
+                f"{self._title} requires the number of microbatches to be a multiple of the number of rounds "
                 f"({self.number_of_rounds}), but got {n_microbatches}."
             )
 
-    def _order(self, count: int) -> Iterator[tuple[int, bool]]:
-        local, per_round = self.n_local_stages, self.microbatches_per_round
-        total = local * count
-        ahead = min(total, (local - 1) * per_round + 2 * (self.pp_group_size - 1 - self.rank))
+    def _forward(self, step: int) -> int:
+        """Whose turn the step-th forward is."""
+        return step // self.microbatches_per_round % self.n_local_stages
 
-        def forward(step: int) -> tuple[int, bool]:
-            return step // per_round % local, True
-
-        def backward(step: int) -> tuple[int, bool]:
-            return local - 1 - step // per_round % local, False
-
-        yield from map(forward, range(ahead))
-        for step in range(total - ahead):
-            yield from (forward(ahead + step), backward(step))
-        yield from map(backward, range(total - ahead, total))
+    def _backward(self, step: int) -> int:
+        return self.n_local_stages - 1 - self._forward(step)
 
 
-def get_schedule_class(schedule_name: str) -> Any:
-    """The schedule of a name: `GPipe`, `1F1B`, `Interleaved1F1B`, `LoopedBFS`; capitals do not matter."""
-    classes = (
-        *(Schedule1F1B, ScheduleGPipe, ScheduleInterleaved1F1B, ScheduleLoopedBFS),
-        *(PipelineScheduleSingle, PipelineScheduleMulti),
-    )
-    known: dict[str, Any] = {each.__name__.removeprefix("Schedule").lower(): each for each in classes}
-    if schedule_name.lower() not in known:
-        raise ValueError(f"Unknown schedule '{schedule_name}'. The valid options are {list(known)}")
-    return known[schedule_name.lower()]
+class ScheduleInterleaved1F1B(_Rounds):
+    """Rounds of microbatches through a rank's stages in turn; as soon as backwards come, one of each in turn."""
+
+    __module__ = "torch.distributed.pipelining.schedules"
+    _title = "Interleaved 1F1B"
+
+    def _order(self, count: int) -> Iterator[Action]:
+        total = self.n_local_stages * count
+        further = 2 * (self.pp_group_size - 1 - self.rank)
+        ahead = min(total, (self.n_local_stages - 1) * self.microbatches_per_round + further)
+        for step in range(ahead):
+            yield self._forward(step), _F
+        for step in range(total):
+            if ahead + step < total:
+                yield self._forward(ahead + step), _F
+            yield self._backward(step), _B

@@ -1,7 +1,7 @@
 """A stage of a pipeline: a part of a model on one rank, with inputs from the stage before and gradients for it.
 
 Invariant: what goes forward and what comes back have tags of their own between any two stages, so that messages never
-wait for those of others; microbatches go each way in one order. Stages go around the ranks: `stage_index % ranks`.
+wait for those of others; microbatches go each way in one order. Stages go around the ranks, or there and back again.
 """
 
 from __future__ import annotations
@@ -15,11 +15,18 @@ from ... import device as _device
 from ...nn import Module
 from ...nn.parallel import DistributedDataParallel
 from .. import distributed_c10d as dist
+from ._split import Halves
 
-__all__ = ["PipelineStage"]
+__all__ = ["PipelineStage", "rank_of"]
 
 # A tensor as the next stage must know it: shape, dtype, whether gradients come back.
 Kind = tuple[tuple[int, ...], Any, bool]
+
+
+def rank_of(stage: int, ranks: int, back: bool) -> int:
+    """Where a stage is: stages go around the ranks, or (`back`) each round in the other direction."""
+    at = stage % ranks
+    return ranks - 1 - at if back and stage // ranks % 2 else at
 
 
 def _refuse(where: str, **arguments: Any) -> None:
@@ -70,18 +77,26 @@ class PipelineStage:
                 f"PipelineStage(): stage {stage_index} of {num_stages} on rank {self.group_rank} of {self.group_size}: "
                 "all ranks have as many stages"
             )
-        if stage_index % self.group_size != self.group_rank or (self.group_size == 1 and num_stages > 1):
+        if self.group_rank not in (rank_of(stage_index, self.group_size, back) for back in (False, True)):
             raise NotImplementedError(
                 f"PipelineStage(): stage {stage_index} of {num_stages} on rank {self.group_rank} of {self.group_size}: "
-                "stages go around the ranks, of which there are at least two"
+                "stages go around the ranks, or there and back again"
             )
-        # Ranks of the stages before and after, and the tags of what is exchanged with them.
-        self._before, self._after = (self.group_rank - 1) % self.group_size, (self.group_rank + 1) % self.group_size
+        # What stages of this rank give each other, by tag; the schedule has one for all of them.
+        self._mail: dict[int, deque[Any]] = {}
+        self._halves: deque[Halves] = deque()
+        self.arrange(False, self._mail)
         # What the stage before gives, and what the next one was told; with gradients and without.
         self._kinds: dict[bool, list[Kind]] = {}
         self._told: dict[bool, list[Kind]] = {}
         self._held: deque[tuple[list[Any], list[Any], Any]] = deque()  # inputs, outputs, loss
         self._works: list[tuple[Any, Any]] = []
+
+    def arrange(self, back: bool, mail: dict[int, deque[Any]]) -> None:
+        """Say where the stages before and after are, and where what goes between stages of one rank is put."""
+        self._before = rank_of(max(0, self.stage_index - 1), self.group_size, back)
+        self._after = rank_of(self.stage_index + 1, self.group_size, back)
+        self._mail = mail
 
     @property
     def is_first(self) -> bool:
@@ -95,10 +110,15 @@ class PipelineStage:
 
     # -- messages -------------------------------------------------------------------------------------------------
     def _send(self, tensor: Any, rank: int, tag: int) -> None:
+        if rank == self.group_rank:
+            self._mail.setdefault(tag, deque()).append(tensor.detach())
+            return
         sent = tensor.detach().contiguous()
         self._works.append((dist.isend(sent, group=self.group, tag=tag, group_dst=rank), sent))
 
     def _receive(self, kind: Kind, rank: int, tag: int) -> Any:
+        if rank == self.group_rank:
+            return self._mail[tag].popleft()
         out = empty(kind[0], dtype=kind[1], device=self.device)
         work = dist.irecv(out, group=self.group, tag=tag, group_src=rank)
         assert work is not None
@@ -152,13 +172,32 @@ class PipelineStage:
 
     def backward(self) -> None:
         """Backward of the oldest microbatch: gradients come from the next stage and go to the one before."""
+        inputs, outputs, grads = self._roots()
+        autograd.backward(outputs, grads)
+        self._send_grads(inputs)
+
+    def backward_inputs(self) -> None:
+        """The half of a backward that the stage before waits for."""
+        inputs, outputs, grads = self._roots()
+        halves = Halves(outputs, grads, [each for each in inputs if each.requires_grad])
+        halves.of_inputs()
+        self._halves.append(halves)
+        self._send_grads(inputs)
+
+    def backward_parameters(self) -> None:
+        """The other half, of the oldest microbatch that waits for it."""
+        self._halves.popleft().of_parameters()
+
+    def _roots(self) -> tuple[list[Any], list[Any], list[Any] | None]:
+        """Of the oldest microbatch: its inputs, what its gradients come from, and what comes to those."""
         inputs, outputs, value = self._held.popleft()
         if self.is_last:
-            value.backward()
-        else:
-            wanted = [each for each in outputs if each.requires_grad]
-            kinds: list[Kind] = [(tuple(each.shape), each.dtype, False) for each in wanted]
-            autograd.backward(wanted, [self._receive(kind, self._after, self._tag(0, True)) for kind in kinds])
+            return inputs, [value], None
+        wanted = [each for each in outputs if each.requires_grad]
+        kinds: list[Kind] = [(tuple(each.shape), each.dtype, False) for each in wanted]
+        return inputs, wanted, [self._receive(kind, self._after, self._tag(0, True)) for kind in kinds]
+
+    def _send_grads(self, inputs: list[Any]) -> None:
         for each in inputs:
             if each.requires_grad:
                 given = zeros_like(each) if each.grad is None else each.grad
