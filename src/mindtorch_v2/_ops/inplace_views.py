@@ -15,7 +15,7 @@ from .._autograd.record import Formulas
 from .._backends.common.kernels import check_bounds, resize
 from .._backends.common.runtime import allocate_storage
 from .._dispatch.binding import BAD, fitted, is_element, is_index, need, plain_ints
-from .._dispatch.keys import AUTOGRAD, BACKENDS, NESTED, SPARSE, VIEW
+from .._dispatch.keys import AUTOGRAD, BACKENDS, NESTED, SPARSE, TORCH_DISPATCH, VIEW
 from .._dispatch.op import Op, plain_name, type_name
 from .._dispatch.schema import Arg
 from .._dispatch.state import is_grad_enabled
@@ -46,6 +46,9 @@ def _become(t: Any, o: Op, formulas: Formulas, args: tuple[Any, ...]) -> Any:
     record = requires_grad(t) and is_grad_enabled()
     if record:
         check_inplace(t)
+    # A wrapper whose class says so holds other tensors, which become views as well.
+    follow = getattr(type(t), "_follow_view", None) if t._keys & TORCH_DISPATCH else None
+    inner = None if follow is None else _without_gradients(o, args)
     seen = o.row.view_kernel.run(o, args, t._keys & BACKENDS)
     tangents = reshaped_tangents(t, o, args[1:]) if is_dual(t) else []
     node = None
@@ -55,6 +58,8 @@ def _become(t: Any, o: Op, formulas: Formulas, args: tuple[Any, ...]) -> Any:
     t._shape, t._stride, t._offset = seen._shape, seen._stride, seen._offset
     t._numel, t._contig = -1, 0
     bump(t)
+    if follow is not None:
+        follow(t, inner)
     for level, tangent in tangents:
         put(t, level, tangent)
     if node is not None:
@@ -62,6 +67,13 @@ def _become(t: Any, o: Op, formulas: Formulas, args: tuple[Any, ...]) -> Any:
         set_history(t, node, 0)
         t._attr_version = version(t)
     return t
+
+
+def _without_gradients(o: Op, args: tuple[Any, ...]) -> Any:
+    from ..autograd.grad_mode import no_grad
+
+    with no_grad():
+        return o.call(args)
 
 
 def _become_other_layout(t: Any, o: Op, args: tuple[Any, ...]) -> Any:

@@ -45,6 +45,14 @@ def _mapped(function: Any, value: Any, kind: Any) -> Any:
     return value
 
 
+def _infos_tensors(value: Any) -> list[Any]:
+    from .. import _oracle
+
+    found: list[Any] = []
+    _mapped(found.append, value, _oracle.load().Tensor)
+    return found
+
+
 def asked(torch: Any, dist: Any, rank: int, size: int, number: int, samples: int) -> list[tuple[str, str]]:
     """Of the calls of one entry: what was called, and what is wrong with it, if anything."""
     from .. import _oracle
@@ -55,7 +63,9 @@ def asked(torch: Any, dist: Any, rank: int, size: int, number: int, samples: int
         return []
     mesh = dist.device_mesh.init_device_mesh("cpu", (size,))
     float32 = _oracle.load().float32
-    dtype = float32 if float32 in info.dtypes else min(info.dtypes, key=str)
+    dtype = next((each for each in (float32, _oracle.load().int64) if each in info.dtypes), None)
+    if dtype is None:
+        return []
     told: list[tuple[str, str]] = []
     try:
         function = report.function_of(info)
@@ -63,7 +73,10 @@ def asked(torch: Any, dist: Any, rank: int, size: int, number: int, samples: int
     except Exception:
         return []
     for at, sample in enumerate(given):
-        args, kwargs = _oracle.convert_argument(_infos.arguments(sample))
+        theirs = _infos.arguments(sample)
+        if any(each.layout is not _oracle.load().strided for each in _infos_tensors(theirs)):
+            continue  # which no mesh has
+        args, kwargs = _oracle.convert_argument(theirs)
         draw = random.Random(f"{info.name} {at}")
         try:
             torch.manual_seed(0)
@@ -72,8 +85,14 @@ def asked(torch: Any, dist: Any, rank: int, size: int, number: int, samples: int
             continue
         found = ""
         try:
-            placed = _mapped(lambda each: _placed(dist, draw, each, mesh), (args, kwargs), torch.Tensor)
-            if placed == (args, kwargs):
+            made: list[Any] = []
+
+            def place(each: Any) -> Any:
+                made.append(_placed(dist, draw, each, mesh))  # noqa: B023 (called at once)
+                return made[-1]  # noqa: B023
+
+            placed = _mapped(place, (args, kwargs), torch.Tensor)
+            if not made:
                 continue
             torch.manual_seed(0)
             got = function(*placed[0], **placed[1])

@@ -54,7 +54,6 @@ def test_a_mesh(ranks: Ranks) -> None:
 
 REFUSED = [
     "distributed.tensor.debug.visualize_sharding(None)",
-    "distributed.tensor.experimental.context_parallel(None)",
     "distributed.rpc.init_rpc(None)",
     "distributed.optim.DistributedOptimizer(None)",
     "distributed.pipelining.pipeline(None)",

@@ -9,7 +9,7 @@ import pytest
 
 from .._subject import SUBJECT_NAME, mindtorch_only
 from .._subject import subject as torch
-from . import _layouts
+from . import _contexts, _layouts
 from ._ranks import Ranks
 
 
@@ -128,3 +128,32 @@ def test_meshes_as_pytorchs(four: Ranks, oracle: Any) -> None:
     for found, want in zip(four.values("_layouts.meshes"), wanted):
         for one, two in zip(found, want, strict=True):
             assert one == two
+
+
+@mindtorch_only
+@pytest.mark.parametrize(
+    ("causal", "balanced", "groups"), [(False, True, 4), (True, True, 4), (True, False, 4), (True, True, 2)]
+)
+def test_attention_over_a_split_sequence(ranks: Ranks, four: Ranks, causal: bool, balanced: bool, groups: int) -> None:
+    for group in (ranks, *([four] * (balanced is False))):
+        for rank, (apart, places, restored) in enumerate(group.values("_contexts.attention", causal, balanced, groups)):
+            assert max(apart) < 1e-5 and restored
+            size = _contexts.LENGTH // (2 * group.size)
+            back = (2 * group.size - 1 - rank) * size
+            paired = [*range(rank * size, (rank + 1) * size), *range(back, back + size)]
+            assert places == (paired if balanced else list(range(2 * rank * size, 2 * (rank + 1) * size)))
+
+
+@mindtorch_only
+def test_a_program_says_how_its_operator_runs_on_parts(ranks: Ranks) -> None:
+    for placements, shape, seen, same in ranks.values("_contexts.told"):
+        assert placements == "(Shard(dim=0),)" and shape == (2, 3) and seen == [((4, 3), 2.0)] and same
+
+
+@mindtorch_only
+def test_functions_that_read_values_read_all_of_them(ranks: Ranks) -> None:
+    for found, refused in ranks.values("_contexts.reading"):
+        assert all(found), found
+        assert refused == [
+            f"Operator aten.{name}.default does not have a sharding strategy registered." for name in ("resize_", "set_")
+        ]

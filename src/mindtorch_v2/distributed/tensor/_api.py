@@ -10,6 +10,7 @@ import inspect
 from collections.abc import Callable, Sequence
 from typing import Any
 
+from ..._overrides import _disabled_torch_function_impl
 from ..._size import Size
 from ..._tensor import Tensor
 from ...autograd import Function
@@ -105,7 +106,12 @@ class DTensor(Tensor):
         from ._functions import served
 
         found = served(func, args, kwargs or {})
-        return super().__torch_function__(func, types, args, kwargs or {}) if found is NotImplemented else found
+        # What is plain stays so: a result becomes a tensor of a mesh by an operator alone.
+        return _disabled_torch_function_impl(func, types, args, kwargs or {}) if found is NotImplemented else found
+
+    def _follow_view(self, seen: DTensor) -> None:
+        """This tensor has become a view of itself in place: so have its part, and how it lies."""
+        self._local_tensor, self._spec = seen._local_tensor, seen._spec
 
     @classmethod
     def __torch_dispatch__(cls, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:

@@ -58,24 +58,48 @@ def _matmul(func: Any, args: Any, kwargs: dict[str, Any]) -> Any:
     return NotImplemented if placements is None else _on_parts(func, list(args), placements, {})
 
 
-def _view_in_place(func: Any, args: Any, kwargs: dict[str, Any]) -> Any:
-    """The tensor becomes the view: its part, and how it lies, too."""
-    from ... import no_grad
+def _whole(func: Any, args: Any, kwargs: dict[str, Any]) -> Any:
+    """On the whole of all tensors: what reads their values would read those of a part."""
+    from ...utils._pytree import tree_map_only
     from ..._tensor import Tensor
     from ._api import DTensor
 
-    if not isinstance(args[0], DTensor):
-        return NotImplemented
-    with no_grad():
-        seen: Any = getattr(args[0], func.__name__[:-1])(*args[1:], **kwargs)
-    found = Tensor.__torch_function__.__func__(DTensor, func, (DTensor,), args, kwargs)  # type: ignore[attr-defined]
-    found._local_tensor, found._spec = seen._local_tensor, seen._spec
-    return found
+    meshes: list[Any] = []
+
+    def gathered(each: Any) -> Any:
+        mesh = each.device_mesh
+        meshes.append(mesh)
+        places = [Replicate()] * mesh.ndim
+        return each.redistribute(mesh, places).to_local(grad_placements=places)
+
+    given, named = tree_map_only(DTensor, gathered, (tuple(args), dict(kwargs)))
+    out = func(*given, **named)
+    return tree_map_only(
+        Tensor, lambda each: DTensor.from_local(each, meshes[0], [Replicate()] * meshes[0].ndim, run_check=False), out
+    )
 
 
-_IN_PLACE = "squeeze_ unsqueeze_ transpose_ t_ swapaxes_ swapdims_"
+def _one_hot(func: Any, args: Any, kwargs: dict[str, Any]) -> Any:
+    """Without a number of classes it is the largest value that counts."""
+    told = kwargs.get("num_classes", args[1] if len(args) > 1 else -1)
+    return _whole(func, args, kwargs) if told == -1 else NotImplemented
+
+
+def _quantile(func: Any, args: Any, kwargs: dict[str, Any]) -> Any:
+    """Several quantiles are in a tensor, which is looked into."""
+    return NotImplemented if isinstance(kwargs.get("q", args[1] if len(args) > 1 else None), float) else _whole(
+        func, args, kwargs
+    )
+
+
+def _refused(func: Any, args: Any, kwargs: dict[str, Any]) -> Any:
+    raise NotImplementedError(f"Operator aten.{func.__name__}.default does not have a sharding strategy registered.")
+
+
 _TAKEN: dict[str, Any] = {"scaled_dot_product_attention": _attention, "matmul": _matmul, "__matmul__": _matmul}
-_TAKEN |= dict.fromkeys(_IN_PLACE.split(), _view_in_place)
+_TAKEN |= dict.fromkeys("bincount histogramdd embedding_bag ctc_loss combinations unravel_index".split(), _whole)
+_TAKEN |= dict.fromkeys("resize_ resize_as_ set_".split(), _refused)
+_TAKEN |= {"one_hot": _one_hot, "quantile": _quantile, "nanquantile": _quantile, "instance_norm": _whole}
 
 
 def served(func: Any, args: Any, kwargs: dict[str, Any]) -> Any:

@@ -188,9 +188,18 @@ def matrices(call: Call) -> list[Way]:
 
 
 def images(call: Call) -> list[Way]:
-    """Operators on images (N, C, ...): split along N and C."""
+    """Operators on images (N, C, H, W): split along N and C."""
+    return _batched(call, 4)
+
+
+def volumes(call: Call) -> list[Way]:
+    """Operators on volumes (N, C, D, H, W)."""
+    return _batched(call, 5)
+
+
+def _batched(call: Call, wanted: int) -> list[Way]:
     rank = len(call.outs[0])
-    agree = rank > 3 and all(len(each) == rank and each[:2] == call.outs[0][:2] for each in call.shapes)
+    agree = rank == wanted and all(len(each) == rank and each[:2] == call.outs[0][:2] for each in call.shapes)
     return [whole(call), *[same(call, Shard(dim)) for dim in range(2) if agree and call.outs[0][dim] > 1]]
 
 
@@ -331,7 +340,7 @@ _BY_KIND: dict[str, Ways] = {
     "joined": joined,
     "matrices": matrices,
     "images": images,
-    "volumes": images,
+    "volumes": volumes,
     "mm": product,
     "bmm": product,
     "mv": vector_product,
@@ -353,6 +362,34 @@ _BY_NAME: dict[str, Ways] = {
 }
 
 
+# What programs say of operators themselves.
+_TOLD: dict[str, Ways] = {}
+
+
+def register(op: Op, function: Callable[..., Any]) -> None:
+    """Take a program's word: the function gives pairs of placements, of the results and of all arguments."""
+
+    def ways(call: Call) -> list[Way]:
+        def known(value: Any) -> Any:
+            if isinstance(value, (tuple, list)):
+                return type(value)(known(each) for each in value)
+            return getattr(value, "_spec", value)
+
+        found = [whole(call)]
+        for outs, ins in function(*(known(value) for value in call.args)):
+            flat = [each for given in ins for each in (given if isinstance(given, (tuple, list)) else (given,))]
+            placements = tuple(each for each in flat if each is not None)
+            if len(placements) != len(call.shapes):
+                raise RuntimeError(
+                    f"register_sharding: {op.name} has {len(call.shapes)} tensors among its arguments, and {ins} says "
+                    f"how {len(placements)} lie"
+                )
+            found.append(Way(tuple(outs), placements))
+        return found
+
+    _TOLD[op.name] = ways
+
+
 def ways_of(op: Op) -> Ways:
-    """The ways of an operator by its kind; that of the whole where the kind has none."""
-    return _BY_NAME.get(op.name) or _BY_KIND.get(kind_name(op), only_whole)
+    """The ways of an operator: those that a program has told, or by its kind; that of the whole where it has none."""
+    return _TOLD.get(op.name) or _BY_NAME.get(op.name) or _BY_KIND.get(kind_name(op), only_whole)

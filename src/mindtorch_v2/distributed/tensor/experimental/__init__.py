@@ -7,13 +7,13 @@ import functools
 from collections.abc import Callable, Iterator, Sequence
 from typing import Any
 
-from ...._unserved import offer as _offer
 from ...device_mesh import DeviceMesh
 from .._dispatch import _State
 from .._dtensor_spec import normalized as _normalized
+from .._strategies import register as _register
 from ..placement_types import Placement
 
-__all__ = ["implicit_replication", "local_map"]
+__all__ = ["context_parallel", "implicit_replication", "local_map", "register_sharding"]
 
 
 @contextlib.contextmanager
@@ -95,4 +95,23 @@ def local_map(
     return run
 
 
-_offer(__name__, "context_parallel register_sharding", "", "{name} is not served; local_map runs a function on parts")
+def register_sharding(op: Any) -> Callable[[Callable[..., Any]], Callable[..., Any]]:
+    """Say by a function how an operator runs on parts: it is given the call's arguments, tensors as what is known of
+    them, and gives pairs of placements, of the results and of the arguments (None for those that are no tensors)."""
+    ops = op if isinstance(op, (list, tuple)) else [op]
+
+    def register(function: Callable[..., Any]) -> Callable[..., Any]:
+        for each in ops:
+            _register(each._op, function)
+        _State.plans.clear()
+        return function
+
+    return register
+
+
+def __getattr__(name: str) -> Any:
+    if name == "context_parallel":  # what is asked for alone: it needs the functions of networks
+        from ._attention import context_parallel
+
+        return context_parallel
+    raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
