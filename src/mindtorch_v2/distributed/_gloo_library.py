@@ -128,7 +128,11 @@ class LibraryRounds(Rounds):
         function = getattr(self._library, f"mt_gloo_{name}")
         limit = max(int(call.seconds * 1000), 1)
         if function(self._engine, *arguments, call.tag & 0xFFFFFFFF, limit, ctypes.addressof(why), _ROOM):
-            raise self.mesh._say(call, why.value.decode(errors="replace"), None)
+            error = self.mesh._say(call, why.value.decode(errors="replace"), None)
+            # In the library's rings a rank hears of its neighbours alone. Nothing is left to be done with them: as the
+            # connections end, they hear of it too, and so on around the ring, long before their time limit.
+            self.close()
+            raise error
 
     def allreduce(self, call: Call, flat: Any, kind: RedOpType) -> None:
         if self.size == 1 or not flat.numel():

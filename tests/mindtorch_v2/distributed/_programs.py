@@ -315,13 +315,13 @@ def after_fault(torch: Any, dist: Any, rank: int, size: int) -> Any:
     return threads, sum(each.startswith("socket:") for each in links), mapped
 
 
-def die(torch: Any, dist: Any, rank: int, size: int, who: int) -> Any:
+def die(torch: Any, dist: Any, rank: int, size: int, who: int, count: int = 100_000) -> Any:
     import os
     import signal
 
     if rank == who:
         os.kill(os.getpid(), signal.SIGKILL)
-    t = torch.ones(100000)
+    t = torch.ones(count)
     dist.all_reduce(t)
     return t.tolist()
 
