@@ -35,6 +35,7 @@ _HOMES: dict[str, str] = {
     "_time_estimator": "_private",
     "DeviceMesh": "device_mesh",
     "init_device_mesh": "device_mesh",
+    "breakpoint": "_breakpoint",
     "GradBucket": "_reducer",
     "_broadcast_coalesced": "_reducer",
     "_compute_bucket_assignment_by_size": "_reducer",
@@ -51,12 +52,14 @@ _MODULES = frozenset(
             "_tensor",
             "algorithms",
             "argparse_util",
+            "autograd",
             "collective_utils",
             "checkpoint",
             "constants",
+            "debug",
             "device_mesh",
         ),
-        *(_C10D, "elastic", "fsdp", "launch", "nn", "optim", "pipelining", "rpc", "run", "tensor", "utils"),
+        *(_C10D, "elastic", "fsdp", "launch", "launcher", "nn", "optim", "pipelining", "rpc", "run", "tensor", "utils"),
     )
 )
 

@@ -34,9 +34,7 @@ def attention(torch: Any, dist: Any, rank: int, size: int, causal: bool, balance
         with home.context_parallel(mesh, buffers=[*whole, kept], buffer_seq_dims=[2, 2, 2, 0]):
             parts = [each.clone().requires_grad_() for each in whole]
             places = kept.tolist()
-            out = torch.nn.functional.scaled_dot_product_attention(
-                *parts, is_causal=causal, enable_gqa=groups != 4
-            )
+            out = torch.nn.functional.scaled_dot_product_attention(*parts, is_causal=causal, enable_gqa=groups != 4)
             (out * out.detach().cos()).sum().backward()
             found = room.context_parallel_unshard(mesh, [out.detach(), *[each.grad for each in parts]], [2] * 4)
     finally:
@@ -59,7 +57,7 @@ def told(torch: Any, dist: Any, rank: int, size: int) -> Any:
     schema = "(Tensor x, float factor) -> Tensor"
     scaled = torch.library.custom_op("mesh_test::scaled", product, mutates_args=(), schema=schema)
     scaled.register_fake(lambda x, factor: torch.empty_like(x))
-    op = getattr(torch.ops.mesh_test, "scaled").default
+    op = torch.ops.mesh_test.scaled.default
     seen = []
 
     @home.register_sharding(op)  # type: ignore[misc]
@@ -101,7 +99,11 @@ def reading(torch: Any, dist: Any, rank: int, size: int) -> Any:
         got, want = call(split), call(lambda each: each)
         found.append(bool(torch.allclose(got.full_tensor(), want)))
     volume = split(rows.view(2, 4, 3, 2), 1)  # along what a window of an unbatched volume crosses
-    found.append(bool(torch.equal(functional.max_pool3d(volume, 2).full_tensor(), functional.max_pool3d(rows.view(2, 4, 3, 2), 2))))
+    found.append(
+        bool(
+            torch.equal(functional.max_pool3d(volume, 2).full_tensor(), functional.max_pool3d(rows.view(2, 4, 3, 2), 2))
+        )
+    )
     refused = []
     for name, arguments in (("resize_", (2, 24)), ("set_", ())):
         try:

@@ -1,8 +1,8 @@
 """PyTorch's table of operators on tensors of a mesh, against the same calls on plain tensors.
 
 Invariant: all ranks draw the same samples and placements; what must come is computed by a rank alone.
-`python -m tests.mindtorch_v2.distributed._operators [--ranks 2] [--first 0] [--last 700] [--names cumsum]` asks all of it and
-says which calls differ.
+`python -m tests.mindtorch_v2.distributed._operators [--ranks 2] [--first 0] [--last 700] [--names cumsum]` asks all of it
+and says which calls differ.
 """
 
 from __future__ import annotations
@@ -39,7 +39,13 @@ def _mapped(function: Any, value: Any, kind: Any) -> Any:
         return function(value)
     if isinstance(value, (list, tuple)):
         made = [_mapped(function, each, kind) for each in value]
-        return type(value)(*made) if hasattr(value, "_fields") else type(value)(made) if type(value) is list else tuple(made)
+        return (
+            type(value)(*made)
+            if hasattr(value, "_fields")
+            else type(value)(made)
+            if type(value) is list
+            else tuple(made)
+        )
     if isinstance(value, dict):
         return {name: _mapped(function, each, kind) for name, each in value.items()}
     return value

@@ -83,7 +83,7 @@ def test_what_is_not_served_is_named() -> None:
 @mindtorch_only
 @pytest.mark.parametrize("name", [*TWO, "ScheduleDualPipeV"])
 def test_orders_of_all_ranks_can_be_run(name: str) -> None:
-    """Whatever the numbers of ranks and microbatches: nobody waits for what never comes, and everything is done once."""
+    """Whatever the numbers of ranks and microbatches: nobody waits for what never comes; all is done once."""
     from mindtorch_v2.distributed import pipelining
     from mindtorch_v2.distributed.pipelining import _schedules
 
@@ -105,7 +105,9 @@ def test_a_backward_in_two_halves() -> None:
 
     def made() -> tuple[Any, Any, Any]:
         torch.manual_seed(0)
-        parts = torch.nn.ModuleDict({"a": torch.nn.Linear(3, 3), "b": torch.nn.Linear(3, 3), "c": torch.nn.Linear(3, 3)})
+        parts = torch.nn.ModuleDict(
+            {"a": torch.nn.Linear(3, 3), "b": torch.nn.Linear(3, 3), "c": torch.nn.Linear(3, 3)}
+        )
         x, free = torch.randn(4, 3, requires_grad=True), torch.randn(4, 3)
         shared = parts["a"](torch.tanh(parts["a"](x)))
         return parts, x, parts["b"](shared) * parts["c"](free)

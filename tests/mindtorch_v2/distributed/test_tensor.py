@@ -155,5 +155,6 @@ def test_functions_that_read_values_read_all_of_them(ranks: Ranks) -> None:
     for found, refused in ranks.values("_contexts.reading"):
         assert all(found), found
         assert refused == [
-            f"Operator aten.{name}.default does not have a sharding strategy registered." for name in ("resize_", "set_")
+            f"Operator aten.{name}.default does not have a sharding strategy registered."
+            for name in ("resize_", "set_")
         ]

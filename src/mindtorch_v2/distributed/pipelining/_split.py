@@ -95,9 +95,7 @@ class Halves:
             elif alone and node is not None:
                 handles.append(graph.nodes[node].register_prehook(self._keeper(graph.nodes[node], alone)))
         try:
-            autograd.backward(
-                self._outputs, self._grads, retain_graph=True, inputs=[*self._inputs, *now.values()]
-            )
+            autograd.backward(self._outputs, self._grads, retain_graph=True, inputs=[*self._inputs, *now.values()])
         finally:
             for handle in handles:
                 handle.remove()

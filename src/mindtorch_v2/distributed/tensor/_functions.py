@@ -60,8 +60,8 @@ def _matmul(func: Any, args: Any, kwargs: dict[str, Any]) -> Any:
 
 def _whole(func: Any, args: Any, kwargs: dict[str, Any]) -> Any:
     """On the whole of all tensors: what reads their values would read those of a part."""
-    from ...utils._pytree import tree_map_only
     from ..._tensor import Tensor
+    from ...utils._pytree import tree_map_only
     from ._api import DTensor
 
     meshes: list[Any] = []
@@ -87,8 +87,10 @@ def _one_hot(func: Any, args: Any, kwargs: dict[str, Any]) -> Any:
 
 def _quantile(func: Any, args: Any, kwargs: dict[str, Any]) -> Any:
     """Several quantiles are in a tensor, which is looked into."""
-    return NotImplemented if isinstance(kwargs.get("q", args[1] if len(args) > 1 else None), float) else _whole(
-        func, args, kwargs
+    return (
+        NotImplemented
+        if isinstance(kwargs.get("q", args[1] if len(args) > 1 else None), float)
+        else _whole(func, args, kwargs)
     )
 
 

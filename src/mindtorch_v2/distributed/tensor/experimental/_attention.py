@@ -105,14 +105,13 @@ def _context_parallel_shard(
     return found
 
 
-@no_grad()
 def context_parallel_unshard(
     mesh: DeviceMesh, buffers: list[Any], seq_dims: list[int], load_balancer: _LoadBalancer | None = None
 ) -> list[Any]:
     """The tensors that ranks have parts of, whole."""
     _one_dimension(mesh)
     found = []
-    for buffer, dim in zip(buffers, seq_dims):
+    for buffer, dim in zip([each.detach() for each in buffers], seq_dims):
         whole = funcol.all_gather_tensor(buffer.contiguous(), dim % buffer.dim(), (mesh, 0))
         balancer = load_balancer or _balancer(whole.shape[dim], mesh, buffer.device)
         order = _order(balancer, whole.shape[dim], buffer.device, restore=True)
@@ -145,7 +144,9 @@ class _Gathered(TorchFunctionMode):
     ) -> Any:
         if attn_mask is not None:
             raise NotImplementedError("context_parallel: argument 'attn_mask' must be None; is_causal is served")
-        keys, values = (funcol.all_gather_tensor_autograd(each, each.dim() - 2, (self.mesh, 0)) for each in (key, value))
+        keys, values = (
+            funcol.all_gather_tensor_autograd(each, each.dim() - 2, (self.mesh, 0)) for each in (key, value)
+        )
         mask = None
         if is_causal:
             ranks, length = self.mesh.size(), keys.shape[-2]
@@ -189,7 +190,7 @@ def context_parallel(
             _put(buffer, whole)
 
 
-@no_grad()
 def _put(buffer: Any, values: Any) -> None:
-    buffer.resize_(values.shape)
-    buffer.copy_(values)
+    with no_grad():
+        buffer.resize_(values.shape)
+        buffer.copy_(values)
