@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-import pdb
+import pdb  # noqa: T100 (it is what is asked for)
 import sys
 from datetime import timedelta
 

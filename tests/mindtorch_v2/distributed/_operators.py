@@ -1,8 +1,8 @@
 """PyTorch's table of operators on tensors of a mesh, against the same calls on plain tensors.
 
 Invariant: all ranks draw the same samples and placements; what must come is computed by a rank alone.
-`python -m tests.mindtorch_v2.distributed._operators [--ranks 2] [--first 0] [--last 700] [--names cumsum]` asks all of it
-and says which calls differ.
+`python -m tests.mindtorch_v2.distributed._operators [--ranks 2] [--first 0] [--last 700] [--names stft]` asks all
+of it and says which calls differ.
 """
 
 from __future__ import annotations

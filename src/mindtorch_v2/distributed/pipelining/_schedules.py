@@ -71,7 +71,7 @@ class _Schedule(ABC):
 
     @abstractmethod
     def _order(self, count: int) -> Iterator[Action]:
-        """What this rank does with `count` microbatches; each action is about the oldest that it has not been done with."""
+        """What this rank does with `count` microbatches; each action is about the oldest that still needs it."""
 
     def step(
         self,
