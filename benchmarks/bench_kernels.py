@@ -168,6 +168,16 @@ def reductions() -> Iterator[Line]:
     yield line("histc", operator("histc", 100), (1_000_000,))
     yield line("mode rows", lambda t, a: t.mode((a * 10).long(), 1), (1000, 100))
     yield line("any over dim 1", lambda t, a: (a > 1.9).any(1), square)
+    for dtype in ("int8", "int16"):
+        yield line(f"sum over dim 1 {dtype}", operator("sum", 1), square, dtype=dtype)
+        yield line(f"amax over dim 0 {dtype}", operator("amax", 0), square, dtype=dtype)
+    yield line("max and its place of rows of 50", operator("max", 1), (20_000, 50))
+    for dtype in ("float32", "float64", "int64", "bfloat16"):
+        yield line(f"kthvalue of rows {dtype}", operator("kthvalue", 50, 1), (1000, 100), dtype=dtype)
+        yield line(f"median over dim 0 {dtype}", operator("median", 0), (100, 1000), dtype=dtype)
+        yield line(f"topk 100 {dtype}", operator("topk", 100), (100, 1000), dtype=dtype)
+    yield line("median 1e6", operator("median"), (1_000_000,))
+    yield line("mode rows bfloat16", operator("mode", 1), (1000, 100), dtype="bfloat16")
 
 
 def norms() -> Iterator[Line]:
@@ -200,6 +210,8 @@ def norms() -> Iterator[Line]:
         yield line(f"batch_norm eval {dtype}", lambda t, x, m: t.nn.functional.batch_norm(x, m, m.abs() + 1), image,
                    (64,), dtype=dtype)  # fmt: skip
         yield line(f"group_norm 8 {dtype}", function("group_norm", num_groups=8), image, dtype=dtype)
+        yield line(f"batch_norm train 7x7 {dtype}", lambda t, x: t.nn.functional.batch_norm(
+            x, None, None, training=True), (16, 512, 7, 7), dtype=dtype)  # fmt: skip
     yield line("softmax over dim 0", function("softmax", dim=0), (1024, 1024))
     yield line("layer_norm bfloat16", lambda t, x: t.nn.functional.layer_norm(x, (1024,)), (1024, 1024),
                dtype="bfloat16")  # fmt: skip
@@ -348,6 +360,7 @@ def images() -> Iterator[Line]:
             x, g * 0.6, mode=mode, align_corners=False
         )
         yield line(f"grid_sample {mode}", sample, (4, 16, 64, 64), (4, 64, 64, 2))
+        yield line(f"grid_sample {mode}, backward", sample, (4, 16, 64, 64), (4, 64, 64, 2), grad=True)
     yield line("unfold 3x3", function("unfold", kernel_size=3), (2, 16, 56, 56))
     yield line("pixel_shuffle 2", function("pixel_shuffle", upscale_factor=2), image)
 

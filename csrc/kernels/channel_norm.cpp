@@ -14,6 +14,7 @@
 //   channel_norm_backward(grad.., x.., mean.., rstd.., weight|None.., dx|None.., dweight|None.., dbias|None.., images,
 //                         channels, places, groups, last, fixed)      fixed: mean and rstd do not depend on x
 #include "cpu.h"
+#include "halves.h"
 #include "moments.h"
 #include "windows.h"
 
@@ -58,6 +59,14 @@ template <class T> MT_INLINE void narrow_block(T* to, const acc_t<T>* from, int6
                CodeOf<acc_t<T>>::value, n);
 }
 
+#if MT_HAS_LEVELS
+template <class T> MT_AVX512 MT_NOINLINE void widen_halves16(float* to, const T* from, int64_t n) {
+    int64_t i = 0;
+    for (; i + 16 <= n; i += 16) _mm512_storeu_ps(to + i, (__m512)halves16(from + i));
+    if (i < n) _mm512_mask_storeu_ps(to + i, (__mmask16)((1u << (n - i)) - 1), (__m512)halves16(from + i, n - i));
+}
+#endif
+
 template <class T, class A = acc_t<T>>
 void find_moments(const Planes& p, const T* x, A* mean, A* var, A* rstd, double eps) {
     const Scratch room(p.count(), sizeof(Moments));
@@ -72,7 +81,11 @@ void find_moments(const Planes& p, const T* x, A* mean, A* var, A* rstd, double 
                     A batch[BATCH];
                     for (int64_t k = 0; k < p.places; k += BATCH) {
                         const int64_t n = std::min(BATCH, p.places - k);
-                        widen_block(batch, x + i * p.places + k, n);
+#if MT_HAS_LEVELS
+                        if (cpu_level >= AVX512) widen_halves16(batch, x + i * p.places + k, n);
+                        else
+#endif
+                            widen_block(batch, x + i * p.places + k, n);
                         add_batch(of[i], batch, n);
                     }
                 }
@@ -94,6 +107,20 @@ void find_moments(const Planes& p, const T* x, A* mean, A* var, A* rstd, double 
 
 constexpr int64_t TOGETHER = 1024;  // elements that are widened at a time
 
+#if MT_HAS_LEVELS
+// A plane of two-byte floats, without a detour through memory.
+template <class T>
+MT_AVX512 MT_NOINLINE void normalize_halves(const T* from, T* to, int64_t n, float middle, float scale, float add) {
+    int64_t i = 0;
+    for (; i + 16 <= n; i += 16)
+        _mm256_storeu_si256(reinterpret_cast<__m256i*>(to + i),
+                            narrowed16<T>((halves16(from + i) - middle) * scale + add));
+    if (i < n)
+        _mm256_mask_storeu_epi16(to + i, (__mmask16)((1u << (n - i)) - 1),
+                                 narrowed16<T>((halves16(from + i, n - i) - middle) * scale + add));
+}
+#endif
+
 template <class T, class A = acc_t<T>>
 void normalize(const Planes& p, const T* x, T* out, const A* weight, const A* bias, const A* mean, const A* var,
                double eps) {
@@ -109,6 +136,12 @@ void normalize(const Planes& p, const T* x, T* out, const A* weight, const A* bi
 #pragma GCC ivdep
                     for (int64_t k = 0; k < p.places; ++k) to[k] = (from[k] - middle) * scale + add;
                 } else {
+#if MT_HAS_LEVELS
+                    if (cpu_level >= AVX512) {
+                        normalize_halves(from, to, p.places, middle, scale, add);
+                        continue;
+                    }
+#endif
                     A row[TOGETHER];
                     for (int64_t k = 0; k < p.places; k += TOGETHER) {
                         const int64_t n = std::min(TOGETHER, p.places - k);

@@ -10,7 +10,7 @@ extern PyMethodDef optimizer_methods[], conv_methods[], attention_methods[], cha
     size_methods[], sparse_methods[], function_methods[], search_methods[], vendor_methods[], window_last_methods[],
     conv_last_methods[], recurrent_methods[], grid_methods[], counting_methods[], fourier_methods[], members_methods[],
     linear_methods[], linear_blocked_methods[], dot_methods[], tensor_class_methods[], bags_methods[], bessel_methods[],
-    orthogonal_methods[], ctc_methods[];
+    orthogonal_methods[], ctc_methods[], select_methods[], grid_backward_methods[];
 // size.cpp
 namespace mt {
 extern PyTypeObject ShapeType;
@@ -88,7 +88,8 @@ PyMODINIT_FUNC PyInit__native(void) {
                                          linear_methods,       tensor_class_methods,
                                          bags_methods,         linear_blocked_methods,
                                          dot_methods,          bessel_methods,
-                                         orthogonal_methods,   ctc_methods};
+                                         orthogonal_methods,   ctc_methods,
+                                         select_methods,       grid_backward_methods};
         for (const PyMethodDef* family : families)
             for (; family->ml_name; ++family) methods.push_back(*family);
         methods.push_back({nullptr, nullptr, 0, nullptr});

@@ -44,30 +44,53 @@ Reducer reducers[NUM_REDUCE][NUM_NATIVE];
 
 // ---------------------------------------------------------------- folding
 
-// An element in the type that it is folded in.
-template <class S> MT_INLINE auto loaded(S x) {
+// Elements that are read as they lie where results have another type: two-byte floats, and integers that are summed in
+// 64 bits.
+template <class T, class S> constexpr bool is_narrow =
+    !std::is_same<T, S>::value && (is_small_float<S> || sizeof(S) < sizeof(T));
+
+// An element in the type that it is folded in; RUN integers of two bytes fit into four.
+template <class T, class S> MT_INLINE auto loaded(S x) {
     if constexpr (is_small_float<S>) return widen(x);
+    else if constexpr (is_narrow<T, S> && sizeof(S) < 4) return (int32_t)widen(x);
+    else if constexpr (is_narrow<T, S>) return (int64_t)x;
     else return x;
 }
 
-// Through partial results that the compiler turns into vector registers (GCC's own vector types would be split up for
-// the oldest processor before the function is cloned).
-template <class Step, class S> MT_INLINE auto fold_run(const S* x, int64_t n) {
-    using T = decltype(loaded(S()));
-    // At least 32: fewer are unrolled one by one, and stay numbers.
-    constexpr int64_t L = IsComplex<T>::value ? 4 : sizeof(T) == 8 ? 32 : 128 / sizeof(T);
+template <class Step>
+constexpr bool is_extreme = std::is_same<Step, MaxStep>::value || std::is_same<Step, MinStep>::value;
+
+// n elements, a multiple of L, through partial results that the compiler turns into vector registers (GCC's own vector
+// types would be split up for the oldest processor before the function is cloned).
+template <class Step, class R, int64_t L, class S> MT_INLINE auto fold_blocks(const S* x, int64_t n) {
+    using T = decltype(loaded<R>(S()));
+    T part[L];
+    for (int64_t j = 0; j < L; ++j) part[j] = Step::template start<T>();
+    for (int64_t i = 0; i < n; i += L)
+        for (int64_t j = 0; j < L; ++j) part[j] = Step::run(part[j], Step::of(loaded<R>(x[i + j])));
+    for (int64_t w = L / 2; w > 0; w /= 2)
+        for (int64_t j = 0; j < w; ++j) part[j] = Step::run(part[j], part[j + w]);
+    return part[0];
+}
+template <class Step, class R, class S> MT_INLINE auto fold_run(const S* x, int64_t n) {
+    using T = decltype(loaded<R>(S()));
+    // At least 32: fewer are unrolled one by one, and stay numbers. Comparisons wait longer for each other.
+    constexpr int64_t L = IsComplex<T>::value ? 4 : 32, MANY = is_extreme<Step> && sizeof(T) < 8 ? 256 / sizeof(T) : L;
     T total = Step::template start<T>();
     int64_t i = 0;
-    if (n >= L) {
-        T part[L];
-        for (int64_t j = 0; j < L; ++j) part[j] = total;
-        for (; i + L <= n; i += L)
-            for (int64_t j = 0; j < L; ++j) part[j] = Step::run(part[j], Step::of(loaded(x[i + j])));
-        for (int64_t w = L / 2; w > 0; w /= 2)
-            for (int64_t j = 0; j < w; ++j) part[j] = Step::run(part[j], part[j + w]);
-        total = part[0];
+    if (MANY > L && n >= 2 * MANY) {
+        i = n / MANY * MANY;
+        total = fold_blocks<Step, R, MANY>(x, i);
     }
-    for (; i < n; ++i) total = Step::run(total, Step::of(loaded(x[i])));
+    if (n - i >= L) {
+        const int64_t whole = (n - i) / L * L;
+        total = Step::run(total, fold_blocks<Step, R, L>(x + i, whole));
+        i += whole;
+    }
+    if constexpr (is_extreme<Step>)
+        // An element may be looked at twice.
+        if (i < n && n >= L) return Step::run(total, fold_blocks<Step, R, L>(x + n - L, L));
+    for (; i < n; ++i) total = Step::run(total, Step::of(loaded<R>(x[i])));
     return total;
 }
 
@@ -84,23 +107,23 @@ template <class Step, class S> MT_INLINE float fold_small(const S* x, int64_t n)
         if (cpu_level >= AVX2) return sum_halves_avx2<Step>(x, n);
     }
 #endif
-    return fold_run<Step>(x, n);
+    return fold_run<Step, float>(x, n);
 }
 
 // S: how elements lie in memory, where that is not T.
-template <class S, class E> using Stored = typename std::conditional<is_small_float<S>, S, E>::type;
+template <class T, class S, class E> using Stored = typename std::conditional<is_narrow<T, S>, S, E>::type;
 
 template <class Step, class T, class S> MT_CLONES void fold_row(const char* data, int64_t n, char* acc, int64_t) {
     using E = typename Step::template Element<T>;
     using W = typename Step::template Wide<T>;
-    const Stored<S, E>* x = reinterpret_cast<const Stored<S, E>*>(data);
+    const Stored<T, S, E>* x = reinterpret_cast<const Stored<T, S, E>*>(data);
     W total = *reinterpret_cast<W*>(acc);
     if constexpr (is_small_float<S>) {
         for (int64_t i = 0; i < n; i += RUN)
             total = Step::run(total, (W)fold_small<Step>(x + i, n - i < RUN ? n - i : RUN));
     } else if constexpr (std::is_same<E, W>::value || IsComplex<E>::value) {
         for (int64_t i = 0; i < n; i += RUN)
-            total = Step::run(total, widened<W>(fold_run<Step>(x + i, n - i < RUN ? n - i : RUN)));
+            total = Step::run(total, widened<W>(fold_run<Step, T>(x + i, n - i < RUN ? n - i : RUN)));
     } else {
         // Four elements are joined in their own precision, everything else in the wide one.
         constexpr int64_t L = 16;
@@ -110,25 +133,22 @@ template <class Step, class T, class S> MT_CLONES void fold_row(const char* data
             for (int64_t j = 0; j < L; ++j) part[j] = Step::template start<W>();
             for (; i + 4 * L <= n; i += 4 * L)
                 for (int64_t j = 0; j < L; ++j) {
-                    const Stored<S, E>* y = x + i + j;
-                    const E four = Step::run(Step::run(Step::of(loaded(y[0])), Step::of(loaded(y[L]))),
-                                             Step::run(Step::of(loaded(y[2 * L])), Step::of(loaded(y[3 * L]))));
+                    const Stored<T, S, E>* y = x + i + j;
+                    const E four = Step::run(Step::run(Step::of(loaded<T>(y[0])), Step::of(loaded<T>(y[L]))),
+                                             Step::run(Step::of(loaded<T>(y[2 * L])), Step::of(loaded<T>(y[3 * L]))));
                     part[j] = Step::run(part[j], (W)four);
                 }
             for (int64_t w = L / 2; w > 0; w /= 2)
                 for (int64_t j = 0; j < w; ++j) part[j] = Step::run(part[j], part[j + w]);
             total = Step::run(total, part[0]);
         }
-        if (i < n) total = Step::run(total, (W)fold_run<Step>(x + i, n - i));
+        if (i < n) total = Step::run(total, (W)fold_run<Step, T>(x + i, n - i));
     }
     *reinterpret_cast<W*>(acc) = total;
 }
-template <class Step>
-constexpr bool is_extreme = std::is_same<Step, MaxStep>::value || std::is_same<Step, MinStep>::value;
-
 // At most MOST elements in their own precision, by up to 64 partial results.
 constexpr int64_t MOST = 512;
-template <class Step, class S> MT_INLINE auto fold_stretch(const S* x, int64_t n) {
+template <class Step, class T, class S> MT_INLINE auto fold_stretch(const S* x, int64_t n) {
     // Comparisons of vectors are split up before the level is known.
     if constexpr (std::is_floating_point<S>::value && !is_extreme<Step> && !std::is_same<Step, NumberStep>::value)
         return fold_dense(
@@ -136,21 +156,21 @@ template <class Step, class S> MT_INLINE auto fold_stretch(const S* x, int64_t n
             [](auto p, auto q) __attribute__((always_inline)) { return Step::run(p, Step::of(q)); },
             [](auto p, auto q) __attribute__((always_inline)) { return Step::run(p, q); });
     else if constexpr (sums_halves<Step, S>) return fold_small<Step>(x, n);
-    else return fold_run<Step>(x, n);
+    else return fold_run<Step, T>(x, n);
 }
 // Short runs cost little more than their elements: everything about one is inlined.
 template <class Step, class T, class S>
 void fold_rows(const char* data, int64_t step, int64_t m, int64_t n, char* acc) {
     using E = typename Step::template Element<T>;
     using W = typename Step::template Wide<T>;
-    const Stored<S, E>* x = reinterpret_cast<const Stored<S, E>*>(data);
+    const Stored<T, S, E>* x = reinterpret_cast<const Stored<T, S, E>*>(data);
     W* a = reinterpret_cast<W*>(acc);
     at_level(MT_BODY {
         for (int64_t r = 0; r < m; ++r, x += step) {
             // One place where stretches are folded: the code of each step and dtype is long.
             W total = a[r];
             for (int64_t i = 0, k = n < MOST ? n : MOST;;) {
-                total = Step::run(total, (W)fold_stretch<Step>(x + i, k));
+                total = Step::run(total, (W)fold_stretch<Step, T>(x + i, k));
                 i += k;
                 if (MT_LIKELY(i >= n)) break;
                 k = n - i < MOST ? n - i : MOST;
@@ -163,7 +183,7 @@ template <class Step, class T, class S>
 MT_CLONES void fold_cols(const char* data, int64_t step, int64_t rows, int64_t w, char* acc, int64_t) {
     using E = typename Step::template Element<T>;
     using W = typename Step::template Wide<T>;
-    using P = const Stored<S, E>*;
+    using P = const Stored<T, S, E>*;
     P x = reinterpret_cast<P>(data);
     W* a = reinterpret_cast<W*>(acc);
     int64_t r = 0;
@@ -180,10 +200,10 @@ MT_CLONES void fold_cols(const char* data, int64_t step, int64_t rows, int64_t w
               x7 = x6 + step;
 #pragma GCC ivdep
             for (int64_t j = 0; j < w; ++j) {
-                const E left = Step::run(Step::run(Step::of(loaded(x[j])), Step::of(loaded(x1[j]))),
-                                         Step::run(Step::of(loaded(x2[j])), Step::of(loaded(x3[j]))));
-                const E right = Step::run(Step::run(Step::of(loaded(x4[j])), Step::of(loaded(x5[j]))),
-                                          Step::run(Step::of(loaded(x6[j])), Step::of(loaded(x7[j]))));
+                const E left = Step::run(Step::run(Step::of(loaded<T>(x[j])), Step::of(loaded<T>(x1[j]))),
+                                         Step::run(Step::of(loaded<T>(x2[j])), Step::of(loaded<T>(x3[j]))));
+                const E right = Step::run(Step::run(Step::of(loaded<T>(x4[j])), Step::of(loaded<T>(x5[j]))),
+                                          Step::run(Step::of(loaded<T>(x6[j])), Step::of(loaded<T>(x7[j]))));
                 a[j] = Step::run(a[j], (W)Step::run(left, right));
             }
         }
@@ -191,12 +211,13 @@ MT_CLONES void fold_cols(const char* data, int64_t step, int64_t rows, int64_t w
         P x1 = x + step, x2 = x1 + step, x3 = x2 + step;
 #pragma GCC ivdep
         for (int64_t j = 0; j < w; ++j)
-            a[j] = Step::run(a[j], widened<W>(Step::run(Step::run(Step::of(loaded(x[j])), Step::of(loaded(x1[j]))),
-                                                        Step::run(Step::of(loaded(x2[j])), Step::of(loaded(x3[j]))))));
+            a[j] = Step::run(a[j],
+                             widened<W>(Step::run(Step::run(Step::of(loaded<T>(x[j])), Step::of(loaded<T>(x1[j]))),
+                                                  Step::run(Step::of(loaded<T>(x2[j])), Step::of(loaded<T>(x3[j]))))));
     }
     for (; r < rows; ++r, x += step) {
 #pragma GCC ivdep
-        for (int64_t j = 0; j < w; ++j) a[j] = Step::run(a[j], widened<W>(Step::of(loaded(x[j]))));
+        for (int64_t j = 0; j < w; ++j) a[j] = Step::run(a[j], widened<W>(Step::of(loaded<T>(x[j]))));
     }
 }
 template <class Step, class T> void fold_init(char* acc, int64_t n) {
@@ -285,7 +306,7 @@ template <class Step, class T> MT_CLONES void arg_row(const char* data, int64_t 
     Best<T>& best = *reinterpret_cast<Best<T>*>(acc);
     for (int64_t i = 0; i < n; i += RUN) {
         const int64_t m = n - i < RUN ? n - i : RUN;
-        const T top = fold_run<Step>(x + i, m);
+        const T top = fold_run<Step, T>(x + i, m);
         if (best.index >= 0 && !beats<Step>(top, best.value)) continue;
         best = {top, base + i + first_of(x + i, m, top)};
     }
@@ -355,6 +376,10 @@ template <class S> void enter_half(int which) {
     enter_fold<MaxStep, float, false, S>(at(OP_AMAX));
     enter_fold<MinStep, float, false, S>(at(OP_AMIN));
 }
+// Integers that are summed in 64 bits as they lie, by code.
+Reducer integer_sums[NUM_CODES];
+template <class S> void enter_integer_sum() { enter_fold<SumStep, int64_t, false, S>(integer_sums[CodeOf<S>::value]); }
+
 template <bool All, class T> void enter_any(int op) {
     reducers[op - OP_SUM][NativeOf<T>::value] = {
         1, BOOL, false, any_init, any_row<All, T>, nullptr, any_cols<All, T>, any_merge, any_finish<All>};
@@ -363,6 +388,12 @@ template <class Step, class T> void enter_arg(int op) {
     reducers[op - OP_SUM][NativeOf<T>::value] = {
         (int)sizeof(Best<T>), I64,          true, arg_init<T>, arg_row<Step, T>, nullptr, arg_cols<Step, T>,
         arg_merge<Step, T>,   arg_finish<T>};
+}
+template <class T> void enter_extremes() {
+    enter_fold<MaxStep, T, false>(OP_AMAX);
+    enter_fold<MinStep, T, false>(OP_AMIN);
+    enter_arg<MaxStep, T>(OP_ARGMAX);
+    enter_arg<MinStep, T>(OP_ARGMIN);
 }
 template <class T> void enter_type() {
     enter_fold<SumStep, T, false>(OP_SUM);
@@ -375,12 +406,7 @@ template <class T> void enter_type() {
         enter_fold<AbsStep, T, false>(OP_NORM1);
         enter_fold<SquareStep, T, false>(OP_NORM2);
     }
-    if constexpr (!IsComplex<T>::value) {
-        enter_fold<MaxStep, T, false>(OP_AMAX);
-        enter_fold<MinStep, T, false>(OP_AMIN);
-        enter_arg<MaxStep, T>(OP_ARGMAX);
-        enter_arg<MinStep, T>(OP_ARGMIN);
-    }
+    if constexpr (!IsComplex<T>::value) enter_extremes<T>();
 }
 struct Registered {
     Registered() {
@@ -390,6 +416,12 @@ struct Registered {
         // clang-format on
         enter_half<Half>(0);
         enter_half<BFloat16>(1);
+        enter_extremes<int8_t>();
+        enter_extremes<int16_t>();
+        // clang-format off: a table
+        enter_integer_sum<uint8_t>(); enter_integer_sum<int8_t>(); enter_integer_sum<int16_t>();
+        enter_integer_sum<int32_t>(); enter_integer_sum<Bool>();
+        // clang-format on
     }
 } registered;
 
@@ -676,8 +708,9 @@ static PyObject* reduce(PyObject*, PyObject* const* args, Py_ssize_t nargs) {
         parse_operand(args + 1, shape, a);
         expect_time_for(shape.numel);
         const int ccode = as_code(args[10]);
-        // Narrow integers have no loops of their own.
-        const Native native = ccode == I8 || ccode == I16 ? N_I32 : native_of(ccode);
+        // Narrow integers have no loops of their own but for comparisons.
+        const bool extreme = op == OP_AMAX || op == OP_AMIN || op == OP_ARGMAX || op == OP_ARGMIN;
+        const Native native = !extreme && (ccode == I8 || ccode == I16) ? N_I32 : native_of(ccode);
         const Reducer& reducer = reducers[op - OP_SUM][native];
         static const char* const NAMES[] = {"sum_cpu",  "prod_cpu", "amax_values_cpu", "amin_values_cpu",
                                             "or_cpu",   "and_cpu",  "argmax_cpu",      "argmin_cpu",
@@ -694,8 +727,7 @@ static PyObject* reduce(PyObject*, PyObject* const* args, Py_ssize_t nargs) {
             result_shape.numel = checked_numel(result_shape.dim, shape.ndim);
             result.reset(parse_output(args + 5, result_shape, out, nargs == 12 ? as_int(args[11]) : -1));
         }
-        const bool no_identity = op == OP_AMAX || op == OP_AMIN || op == OP_ARGMAX || op == OP_ARGMIN;
-        if (shape.numel == 0 && result_shape.numel != 0 && no_identity)
+        if (shape.numel == 0 && result_shape.numel != 0 && extreme)
             fail(PyExc_IndexError, "%s: cannot reduce over zero elements, the operation has no identity",
                  NAMES[op - OP_SUM]);
         Job job;
@@ -709,7 +741,11 @@ static PyObject* reduce(PyObject*, PyObject* const* args, Py_ssize_t nargs) {
                 job.target = a.code;
             }
         }
-        job.via = ccode != job.target && a.code != ccode ? ccode : -1;
+        if (op == OP_SUM && ccode == I64 && integer_sums[a.code].init) {
+            job.reducer = &integer_sums[a.code];
+            job.target = a.code;
+        }
+        job.via = job.target != a.code && ccode != job.target && a.code != ccode ? ccode : -1;
         job.convert = a.code != job.target || job.via >= 0;
         job.ocode = out.code;
         if (result_shape.numel == 1 && !job.convert && shape.numel > 0 && shape.numel < SPLIT &&

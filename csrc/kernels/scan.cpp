@@ -9,8 +9,7 @@
 //   sort(a.., values|None.., indices|None.., shape, dim, descending) -> (values, indices)
 //   topk(a.., values.., indices.., shape, dim, k, largest)       in order; of equal elements the first; shape: of a
 //       always stable; NaN counts as larger than every number; -0 equals 0; indices: int64. Not for complex or float8.
-#include "cpu.h"
-#include "lanes.h"
+#include "select.h"
 
 #include <algorithm>
 
@@ -154,24 +153,6 @@ template <class T, bool LARGEST> void extreme_run(const Lanes<3>& lanes) {
 
 // ---------------------------------------------------------------- sorting
 
-// A key is an unsigned integer that orders as the element does; NaN is the largest, -0 equals 0.
-template <class K> MT_INLINE K float_key(K bits, K infinity) {
-    constexpr K sign = K(1) << (sizeof(K) * 8 - 1);
-    const K magnitude = bits & K(~sign);
-    if (magnitude > infinity) return K(~K(0));
-    if (magnitude == 0) return sign;
-    return bits & sign ? K(~bits) : K(bits | sign);
-}
-MT_INLINE uint32_t key_of(float x) { return float_key<uint32_t>(bits_of(x), 0x7f800000u); }
-MT_INLINE uint64_t key_of(double x) { return float_key<uint64_t>(bits_of(x), 0x7ff0000000000000ull); }
-MT_INLINE uint16_t key_of(Half x) { return float_key<uint16_t>(x.bits, 0x7c00); }
-MT_INLINE uint16_t key_of(BFloat16 x) { return float_key<uint16_t>(x.bits, 0x7f80); }
-MT_INLINE uint8_t key_of(Bool x) { return x.v != 0; }
-template <class T> MT_INLINE typename std::make_unsigned<T>::type key_of(T x) {
-    using K = typename std::make_unsigned<T>::type;
-    return std::is_signed<T>::value ? K(K(x) ^ (K(1) << (sizeof(K) * 8 - 1))) : K(x);
-}
-
 // Key and position; narrow keys share one integer with it.
 struct Wide {
     uint64_t key, position;
@@ -263,47 +244,48 @@ template <class E, class K> void smallest(const K* keys, int64_t n, E* best, int
     std::sort_heap(best, best + k);
 }
 
+// The k smallest entries as they stand, of equals the first ones. There is room for one more.
+template <class E, class K> MT_INLINE void collect(const K* keys, int64_t n, E* best, int64_t k) {
+    const K last = kth_key(keys, n, k - 1);
+    int64_t left = k - (last == 0 ? 0 : count_upto(keys, n, K(last - 1)));
+    for (int64_t i = 0, found = 0; i < n && found < k; ++i) {
+        // Written in any case, kept where it belongs.
+        best[found] = entry_of<E>(keys[i], i);
+        const bool equal = (keys[i] == last) & (left > 0);
+        left -= equal;
+        found += equal | (keys[i] < last);
+    }
+}
+
 template <class T> void topk_lane(char* v, int64_t vs, char* x, int64_t xs, const char* a, int64_t as, int64_t n,
                                   int64_t k, bool largest) {
-    using K = decltype(key_of(T()));
+    using Plain = decltype(key_of(T()));
+    using K = Counted<Plain>;
     using E = typename std::conditional<(sizeof(K) < 8), uint64_t, Wide>::type;
     Row<K> keys(n);
     K* key = keys.get();
-    const K flip = largest ? K(~K(0)) : K(0);
+    const K flip = largest ? Plain(~Plain(0)) : Plain(0);
     at_level(MT_BODY {
         if (as == (int64_t)sizeof(T))
             for (int64_t i = 0; i < n; ++i) key[i] = K(key_of(reinterpret_cast<const T*>(a)[i]) ^ flip);
         else
             for (int64_t i = 0; i < n; ++i) key[i] = K(key_of(*reinterpret_cast<const T*>(a + i * as)) ^ flip);
     });
-    const bool few = k <= n / 8;
-    Row<E> entries(few ? k : n), spare(!few && n > 256 ? n : 0);
+    // A heap for few of many; otherwise the last of them is found first, and what is not behind it is sorted.
+    const bool few = k <= 16 || k <= n / 512;
+    Row<E> entries(k + 1), spare(!few && k > 256 ? k : 0);
     E* sorted = entries.get();
     if (few) {
         at_level(MT_BODY { smallest<E, K>(key, n, sorted, k); });
     } else {
-        for (int64_t i = 0; i < n; ++i) sorted[i] = entry_of<E>(key[i], i);
-        if (n > 256) sorted = radix_sort(sorted, spare.get(), n, sizeof(K));
-        else std::sort(sorted, sorted + n);
+        at_level(MT_BODY { collect<E, K>(key, n, sorted, k); });
+        if (k > 256) sorted = radix_sort(sorted, spare.get(), k, sizeof(Plain));
+        else std::sort(sorted, sorted + k);
     }
     for (int64_t i = 0; i < k; ++i) {
         const int64_t position = position_in(sorted[i]);
         *reinterpret_cast<T*>(v + i * vs) = *reinterpret_cast<const T*>(a + position * as);
         *reinterpret_cast<int64_t*>(x + i * xs) = position;
-    }
-}
-
-template <class F> void dispatch_sortable(int code, F&& f) {
-    switch (code) {
-        case U16: f(uint16_t()); return;
-        case U32: f(uint32_t()); return;
-        case U64: f(uint64_t()); return;
-        case C64:
-        case C128: fail(PyExc_RuntimeError, " Sort does not support complex dtypes on CPU");
-        default:
-            dispatch_arithmetic(code, "sorting_kernel_method_name", [&](auto t) {
-                if constexpr (!IsComplex<decltype(t)>::value) f(t);
-            });
     }
 }
 

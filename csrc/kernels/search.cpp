@@ -1,4 +1,4 @@
-// Places in rows that lie densely in memory, medians, and whether all elements are equal.
+// Places in rows that lie densely in memory, and whether all elements are equal.
 #include "search.h"
 
 #include <vector>
@@ -95,55 +95,9 @@ PyObject* equal(PyObject*, PyObject* const* args, Py_ssize_t nargs) {
     });
 }
 
-// median(x(4), shape, values(4), places(4), skip_nan): of each row; whether the dtype is served
-PyObject* median(PyObject*, PyObject* const* args, Py_ssize_t nargs) {
-    return guard([&]() -> PyObject* {
-        expect_args("median", nargs, 14);
-        Shape shape;
-        Operand x, values, places;
-        parse_shape(args[4], shape);
-        if (shape.ndim != 2) fail(PyExc_ValueError, "median() expects rows");
-        parse_operand(args, shape, x);
-        Shape flat{1, shape.dim[0], {shape.dim[0]}};
-        parse_operand(args + 5, flat, values);
-        parse_operand(args + 9, flat, places);
-        require_dense("median", shape, x);
-        require_dense("median", flat, values);
-        require_dense("median", flat, places);
-        const bool skip = as_int(args[13]) != 0;
-        const int64_t n = shape.dim[1];
-        if (n < 1) fail(PyExc_ValueError, "median() expects rows with elements");
-        if (values.code != x.code || places.code != I64) Py_RETURN_FALSE;
-        bool served = false;
-        {
-            GilRelease gil(shape.numel * 4);
-            served = with_type(x.code, [&](auto* type) {
-                using T = std::remove_pointer_t<decltype(type)>;
-                std::vector<std::pair<T, int64_t>> row((size_t)n);
-                for (int64_t r = 0; r < shape.dim[0]; ++r) {
-                    int64_t bad = 0;
-                    for (int64_t i = 0; i < n; ++i) {
-                        row[(size_t)i] = {x.as<T>()[r * n + i], i};
-                        bad += is_nan(row[(size_t)i].first);
-                    }
-                    int64_t at = (n - 1) / 2;
-                    if (bad) at = skip ? std::max((int64_t)0, n - bad - 1) / 2 : n - bad;
-                    std::nth_element(row.begin(), row.begin() + at, row.end(), [](const auto& a, const auto& b) {
-                        return before(a.first, b.first) || (!before(b.first, a.first) && a.second < b.second);
-                    });
-                    values.as<T>()[r] = row[(size_t)at].first;
-                    places.as<int64_t>()[r] = row[(size_t)at].second;
-                }
-            });
-        }
-        return PyBool_FromLong(served);
-    });
-}
-
 }  // namespace
 
 PyMethodDef search_methods[] = {
     MT_METHOD("searchsorted", searchsorted, "Where values stand in sorted rows; False for dtypes that are not served."),
     MT_METHOD("equal", equal, "Whether all elements are equal; None for dtypes that are not served."),
-    MT_METHOD("median", median, "The lower middle of each row and its place; False for dtypes that are not served."),
     {nullptr, nullptr, 0, nullptr}};

@@ -171,25 +171,6 @@ def bincount(
 ) -> tuple[Storage, int] | None:
     """How often each int occurs, and how many are counted; None for what is not counted here."""
 
-def median(
-    x: Storage,
-    offset: int,
-    strides: _Ints,
-    code: int,
-    shape: _Ints,
-    values: Storage,
-    values_offset: int,
-    values_strides: _Ints,
-    values_code: int,
-    places: Storage,
-    places_offset: int,
-    places_strides: _Ints,
-    places_code: int,
-    skip_nan: bool,
-    /,
-) -> bool:
-    """The lower middle of each row and its place; False for dtypes that are not served."""
-
 def unique(
     x: Storage, offset: int, strides: _Ints, code: int, n: int, inverse: bool, counts: bool, few: int, /
 ) -> tuple[Storage, int, Storage, Storage] | None:
@@ -944,6 +925,27 @@ def topk(
 ) -> None:
     """The k largest, or smallest, elements in order; NaN is the largest."""
 
+def kth(
+    a: Storage,
+    a_offset: int,
+    a_strides: _Ints,
+    a_code: int,
+    values: Storage,
+    values_offset: int,
+    values_strides: _Ints,
+    values_code: int,
+    indices: Storage,
+    indices_offset: int,
+    indices_strides: _Ints,
+    indices_code: int,
+    shape: _Ints,
+    dim: int,
+    rank: int,
+    nans: int,
+    /,
+) -> None:
+    """The element of a rank of each lane, or its median, and its place."""
+
 def sort(
     a: Storage,
     a_offset: int,
@@ -1466,6 +1468,9 @@ def grid_sample(
     /,
 ) -> None:
     """Images read at the places of a grid: zeros, border or reflection around them; linear, nearest or cubic."""
+
+def grid_sample_backward(*args: Storage | int | _Ints | None) -> None:
+    """Gradients of `grid_sample`: grad, x, grid, dx or None, dgrid or None, and its numbers."""
 
 def pool_max(
     x: Storage,

@@ -149,7 +149,7 @@ def _prelu_gradients(grad_output: Any, self: Any, weight: Any) -> Any:
     w = wide(weight)
     above = x > 0
     return (narrow(_where.call((above, g, g * w)), grad_output, self),
-            narrow(_where.call((above, g * 0, g * x)), grad_output, self))
+            narrow((g * x).masked_fill_(above, 0), grad_output, self))
 
 
 def _prelu_second(grads: Any, needs: Any, grad_output: Any, self: Any, weight: Any) -> Any:

@@ -28,10 +28,12 @@ def subsets(ndim: int) -> Iterator[tuple[int, ...]]:
 
 
 @pytest.mark.parametrize("shape", REDUCE_SHAPES)
-@pytest.mark.parametrize("name", ["float32", "float64", "int32", "uint8", "bool", "float16", "complex64"])
+@pytest.mark.parametrize(
+    "name", ["float32", "float64", "int32", "int16", "int8", "uint8", "bool", "float16", "complex64"]
+)
 def test_reductions(shape: tuple[int, ...], name: str) -> None:
     values = random(shape, name)
-    whole = name in ("int32", "uint8", "bool")
+    whole = name in ("int32", "int16", "int8", "uint8", "bool")
     sum_name = "int64" if whole else name
     wide = {"float16": "float64", "float32": "float64", "complex64": "complex128"}.get(name, sum_name)
     rtol, atol = (2e-3, 1e-2) if name == "float16" else (1e-6, 1e-3)

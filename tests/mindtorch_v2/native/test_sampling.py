@@ -15,6 +15,7 @@ import pytest
 
 import mindtorch_v2 as torch
 from mindtorch_v2 import _native
+from mindtorch_v2._ops.vision import _sample
 
 F = torch.nn.functional
 F32 = 6
@@ -32,20 +33,50 @@ def with_edges(grid: Any) -> Any:
     return grid
 
 
+MODES, PADDINGS = ("bilinear", "nearest", "bicubic"), ("zeros", "border", "reflection")
+
+
+def sampled(rank: int) -> Any:
+    """(dtype, x, grid, mode, padding) of every kind of one rank."""
+    sizes = ((5, 7), (9, 11)) if rank == 2 else ((3, 4, 5), (2, 6, 7))
+    modes = range(3 if rank == 2 else 2)
+    for dtype, mode, padding in itertools.product((torch.float32, torch.float64), modes, range(3)):
+        yield dtype, drawn(2, 3, *sizes[0], dtype=dtype), drawn(2, *sizes[1], rank, dtype=dtype), mode, padding
+
+
 @pytest.mark.parametrize("rank", [2, 3])
 @pytest.mark.parametrize("align", [False, True])
 def test_grid_sample_is_what_the_composition_is(rank: int, align: bool) -> None:
-    sizes = ((5, 7), (9, 11)) if rank == 2 else ((3, 4, 5), (2, 6, 7))
-    modes = ("bilinear", "nearest", "bicubic")[: 3 if rank == 2 else 2]
-    for dtype, mode, padding in itertools.product((torch.float32, torch.float64), modes,
-                                                  ("zeros", "border", "reflection")):  # fmt: skip
-        x, grid = drawn(2, 3, *sizes[0], dtype=dtype), with_edges(drawn(2, *sizes[1], rank, dtype=dtype))
-        native = F.grid_sample(x, grid, mode=mode, padding_mode=padding, align_corners=align)
-        parts = F.grid_sample(x.clone().requires_grad_(), grid, mode=mode, padding_mode=padding, align_corners=align)
+    for dtype, x, grid, mode, padding in sampled(rank):
+        with_edges(grid)
+        options = dict(mode=MODES[mode], padding_mode=PADDINGS[padding], align_corners=align)
+        native = F.grid_sample(x, grid, **options)
+        recorded = F.grid_sample(x.clone().requires_grad_(), grid, **options)
+        np.testing.assert_array_equal(recorded.detach().numpy(), native.numpy())
+        parts = _sample(x, grid, mode, padding, align)
         # Beyond any plane of this size a place is lost in its own rounding.
         usual = (grid.abs() < 100).all(-1).unsqueeze(1).expand(native.shape)
         tolerance = 1e-4 if dtype is torch.float32 else 1e-12
-        np.testing.assert_allclose(native[usual].numpy(), parts.detach()[usual].numpy(), rtol=tolerance, atol=tolerance)
+        np.testing.assert_allclose(native[usual].numpy(), parts[usual].numpy(), rtol=tolerance, atol=tolerance)
+
+
+@pytest.mark.parametrize("rank", [2, 3])
+@pytest.mark.parametrize("align", [False, True])
+def test_gradients_of_grid_sample_are_those_of_the_composition(rank: int, align: bool) -> None:
+    for dtype, x, grid, mode, padding in sampled(rank):
+        grid.view(-1)[3] = 40.0
+        x.requires_grad_()
+        grid.requires_grad_()
+        out = F.grid_sample(x, grid, mode=MODES[mode], padding_mode=PADDINGS[padding], align_corners=align)
+        seed = drawn(*out.shape, dtype=dtype)
+        native = torch.autograd.grad(out, (x, grid), seed)
+        parts = torch.autograd.grad(_sample(x, grid, mode, padding, align), (x, grid), seed)
+        tolerance = 2e-3 if dtype is torch.float32 else 1e-10
+        for ours, theirs in zip(native, parts):
+            np.testing.assert_allclose(ours.numpy(), theirs.numpy(), rtol=tolerance, atol=tolerance)
+        out = F.grid_sample(x, grid, mode=MODES[mode], padding_mode=PADDINGS[padding], align_corners=align)
+        (alone,) = torch.autograd.grad(out, grid, seed)
+        assert alone.equal(native[1])
 
 
 def test_grid_of_many_places_and_of_one_element() -> None:
@@ -58,8 +89,10 @@ def test_grid_of_many_places_and_of_one_element() -> None:
         found = []
         for threads in (1, 2, 5):
             torch.set_num_threads(threads)
-            found.append(F.grid_sample(x, grid, align_corners=False))
-        assert all(found[0].equal(other) for other in found[1:])
+            image, places = x.clone().requires_grad_(), grid.clone().requires_grad_()
+            out = F.grid_sample(image, places, align_corners=False)
+            found.append((out, *torch.autograd.grad(out, (image, places), out.detach())))
+        assert all(a.equal(b) for other in found[1:] for a, b in zip(found[0], other))
     finally:
         torch.set_num_threads(before)
 

@@ -48,6 +48,53 @@ def test_medians(dtype: str) -> None:
     assert torch.tensor(3, dtype=getattr(torch, dtype)).median(0)[1] == 0
 
 
+@pytest.mark.parametrize("dtype", DTYPES)
+def test_elements_by_rank(dtype: str) -> None:
+    generator = torch.Generator().manual_seed(3)
+    for shape, scale in (((3, 5), 3), ((2, 9, 4), 100), ((70, 3), 1), ((2, 3000), 1000)):
+        x = (torch.randn(shape, generator=generator, dtype=torch.float64) * scale).to(getattr(torch, dtype))
+        for dim in range(len(shape)):
+            n = shape[dim]
+            order, places = x.sort(dim=dim, stable=True)
+            for k in {1, 2, n // 3 + 1, n}:
+                values, indices = x.kthvalue(k, dim)
+                assert values.equal(order.select(dim, k - 1)) and indices.equal(places.select(dim, k - 1))
+            assert x.median(dim, keepdim=True)[0].equal(order.narrow(dim, (n - 1) // 2, 1))
+            for k in {1, n // 2, n}:
+                for largest in (False, True):
+                    top, where = x.topk(k, dim, largest=largest)
+                    ranked, found = x.sort(dim=dim, descending=largest, stable=True)
+                    assert top.equal(ranked.narrow(dim, 0, k)) and where.equal(found.narrow(dim, 0, k))
+
+
+@pytest.mark.parametrize(
+    "name, args, said",
+    [("median", (), "median_cpu"), ("median", (0,), "median_out"), ("kthvalue", (1,), "kthvalue_cpu")],
+)
+def test_dtypes_without_ranks(name: str, args: tuple[int, ...], said: str) -> None:
+    for dtype, known in ((torch.bool, "Bool"), (torch.complex64, "ComplexFloat"), (torch.uint16, "UInt16")):
+        x = torch.ones(4).to(dtype)
+        with pytest.raises(NotImplementedError, match=f"\"{said}\" not implemented for '{known}'"):
+            getattr(x, name)(*args)
+
+
+def test_ranks_of_close_and_of_many_elements() -> None:
+    x = 1 + torch.arange(200, dtype=torch.float64).flip(0) * 2.0**-52
+    assert x.kthvalue(18)[1] == 182 and x.median() == x[100]
+    x = (torch.arange(100_000) * 7919) % 100_003 - 50_000
+    for dtype in (torch.int64, torch.float32, torch.float64):
+        assert x.to(dtype).kthvalue(777)[0] == x.sort()[0][776]
+
+
+@pytest.mark.parametrize("dtype", ("float16", "bfloat16"))
+def test_commonest_of_two_byte_floats(dtype: str) -> None:
+    x = some(dtype, 4, 30)
+    for dim in (0, 1):
+        values, places = x.mode(dim)
+        wide = x.float().mode(dim)
+        assert values.float().equal(wide[0]) and values.dtype is x.dtype and places.equal(wide[1])
+
+
 def test_medians_with_nan() -> None:
     nan = float("nan")
     x = torch.tensor([[3.0, nan, 1.0, nan], [2.0, 1.0, 4.0, 3.0], [nan, nan, nan, nan]])
@@ -216,8 +263,11 @@ def test_operands_are_checked() -> None:
         lambda: NATIVE.bincount(x, 0, (1,), 4, 9, 0),
         lambda: NATIVE.bincount(x, 0, (1,), 4, 2, -1),
         lambda: NATIVE.equal(x, 0, (1,), 6, x, 8, (1,), 6, (9,)),
-        lambda: NATIVE.median(x, 0, (4, 1), 6, (4, 4), x, 0, (1,), 6, x, 5, (1,), 4, False),
-        lambda: NATIVE.median(x, 0, (0, 1), 6, (4, 0), x, 0, (1,), 6, x, 0, (1,), 4, False),
+        lambda: NATIVE.kth(x, 0, (4, 1), 6, x, 0, (1, 0), 6, x, 5, (1, 0), 4, (4, 4), 1, 0, 0),
+        lambda: NATIVE.kth(x, 0, (0, 1), 6, x, 0, (1, 0), 6, x, 0, (1, 0), 4, (4, 0), 1, 0, 1),
+        lambda: NATIVE.kth(x, 0, (1, 1), 6, x, 0, (1, 0), 6, x, 0, (1, 0), 4, (1, 2), 1, 2, 0),
+        lambda: NATIVE.kth(x, 0, (1, 1), 6, x, 0, (1, 0), 6, x, 0, (1, 0), 4, (1, 2), 1, 0, 3),
+        lambda: NATIVE.kth(x, 0, (1, 1), 6, x, 0, (1, 0), 4, x, 0, (1, 0), 4, (1, 2), 1, 0, 0),
         lambda: NATIVE.searchsorted(x, 0, (4, 1), 6, (2, 4), x, 0, (2, 1), 6, (3, 2), x, 0, (2, 1), 4, False),
     ):
         with pytest.raises((ValueError, RuntimeError)):

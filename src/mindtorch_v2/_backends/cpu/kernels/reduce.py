@@ -28,6 +28,8 @@ _MEAN: Final = _native.MEAN
 _SUM: Final = _native.SUM
 _AMIN: Final = _native.AMIN
 _AMAX: Final = _native.AMAX
+_gather: Final[Any] = _native.gather
+_MANY: Final = 4096  # elements from which on a second look at them costs more than picking values
 
 
 # How many dimensions a set of them, which is a number, holds.
@@ -151,10 +153,20 @@ class ReduceWithIndex(SeveralResults):
         code = a._dtype.code
         total = count(s.shape)
         offset = int(a._offset)
-        return [
-            _reduce(self.values, a._storage, offset, a._stride, code, None, 0, stride, code, a._shape, code, total),
-            _reduce(self.indices, a._storage, offset, a._stride, code, None, 0, stride, int64.code, a._shape, code,
-                    total)]
+        if n == 0 or total == 0 or count(a._shape) < _MANY:
+            return [
+                _reduce(self.values, a._storage, offset, a._stride, code, None, 0, stride, code, a._shape, code, total),
+                _reduce(self.indices, a._storage, offset, a._stride, code, None, 0, stride, int64.code, a._shape, code,
+                        total)]
+        # The elements are looked at once, and the values picked.
+        indices = _reduce(self.indices, a._storage, offset, a._stride, code, None, 0, stride, int64.code, a._shape,
+                          code, total)
+        dim = wrapped(args[1], n)
+        kept = list(a._shape)
+        kept[dim] = 1
+        values = _gather(a._storage, offset, a._stride, code, indices, 0, stride, int64.code, None, 0, stride, code,
+                         tuple(kept), a._shape, dim)
+        return [values, indices]
 
 
 @final

@@ -4,12 +4,12 @@ from __future__ import annotations
 from typing import Any
 
 from .... import _native
-from ...._dtype import int64
+from ...._dtype import float32, int64
 from ...._ops.rules.base import wrap_dim
-from ...._ops.sort import median_all, median_dim
+from ...._ops.sort import median_all
 from ...._tensor_base import is_contiguous, numel
 from ...common.runtime import copy_same_device
-from ..kernels.dense import dense, fresh
+from ..kernels.dense import deliver, dense, dense_as, fresh, target
 from ..kernels.sort import Sort
 from ..lines import cpu, into
 from ..numpy_view import np_view
@@ -28,34 +28,55 @@ def _topk(outs: tuple[Any, Any], self: Any, k: int, dim: int, largest: bool, sor
 cpu("topk", into(_topk))
 
 
-def _medians(self: Any, rows: int, values: Any, places: Any, skip_nan: bool) -> bool:
-    """The median of each of `rows` rows that lie one behind the other; False for dtypes the native module leaves."""
-    n = numel(self) // rows
-    served: bool = _native.median(
-        self._storage, int(self._offset), (n, 1), self._dtype.code, (rows, n),
-        values._storage, int(values._offset), (1,), values._dtype.code,
-        places._storage, int(places._offset), (1,), places._dtype.code, skip_nan)
-    return served
+_LARGEST, _FIRST, _SKIPPED = 0, 1, 2  # what the native module makes of NaN
+
+
+_RANKED = ("float32", "float64", "float16", "bfloat16", "int64", "int32", "int16", "int8", "uint8")
+
+
+def _kth(name: str, outs: tuple[Any, Any], self: Any, dim: int, rank: int, nans: int) -> None:
+    """One element of each lane, and its place."""
+    if self._dtype.name not in _RANKED:
+        raise NotImplementedError(f"\"{name}\" not implemented for '{self._dtype.scalar_name}'")
+    n = len(self._shape)
+    dim = wrap_dim(dim, n) if n else 0
+    # Without `keepdim` the outputs lack the dimension.
+    strides = [o._stride if len(o._shape) == n else (*o._stride[:dim], 0, *o._stride[dim:]) for o in outs]
+    values, places = outs
+    _native.kth(self._storage, int(self._offset), self._stride, self._dtype.code,
+                values._storage, int(values._offset), strides[0], values._dtype.code,
+                places._storage, int(places._offset), strides[1], places._dtype.code,
+                self._shape, dim, rank, nans)
 
 
 def _median(name: str, skip_nan: bool) -> None:
+    nans = _SKIPPED if skip_nan else _FIRST
+
     def of_all(out: Any, self: Any) -> None:
-        if numel(self) == 0 or not _medians(dense(self), 1, out, fresh((1,), int64), skip_nan):
+        if numel(self) == 0:
             copy_same_device(out, median_all(self, skip_nan))
+        else:
+            flat = dense(self).view((-1,))
+            _kth("median_cpu", (out, fresh((), int64)), flat, 0, 0, nans)
 
     def by_dim(outs: tuple[Any, Any], self: Any, dim: int, keepdim: bool) -> None:
-        rows = numel(outs[0])
-        last = len(self._shape) == 0 or wrap_dim(dim, len(self._shape)) == len(self._shape) - 1
-        if rows == 0 or numel(self) == 0 or not last or not _medians(dense(self), rows, *outs, skip_nan):
-            for out, found in zip(outs, median_dim(self, dim, keepdim, skip_nan)):
-                copy_same_device(out, found)
+        if numel(outs[0]):
+            _kth("median_out", outs, self, dim, 0, nans)
 
     cpu(name, into(of_all, calls_ops=True))
-    cpu(f"{name}.dim", into(by_dim, calls_ops=True))
+    cpu(f"{name}.dim", into(by_dim))
 
 
 _median("median", False)
 _median("nanmedian", True)
+
+
+def _kthvalue(outs: tuple[Any, Any], self: Any, k: int, dim: int, keepdim: bool) -> None:
+    if numel(outs[0]):
+        _kth("kthvalue_cpu", outs, self, dim, k - 1, _LARGEST)
+
+
+cpu("kthvalue", into(_kthvalue))
 
 
 # Places of so many elements are no longer counted by NumPy.
@@ -64,6 +85,14 @@ _MOST_SORTED = (1 << 63) // 8 - 1
 
 def _mode(outs: tuple[Any, Any], self: Any, dim: int, keepdim: bool) -> None:
     """The commonest value, the smallest of several; its place is the last of its occurrences."""
+    if self._dtype.is_floating_point and self._dtype.itemsize == 2 and self._shape and numel(self):
+        # Widening keeps order and equality.
+        values = fresh(outs[0]._shape, float32)
+        places = target(outs[1], int64)
+        _mode((values, places), dense_as(self, float32), dim, keepdim)
+        deliver(outs[0], values)
+        deliver(outs[1], places)
+        return
     if self._shape and numel(self) and all(is_contiguous(o) for o in outs):
         rows = dense(self.movedim(dim, -1))
         n = rows._shape[-1]

@@ -6,13 +6,13 @@ from typing import Any
 
 from .... import _native
 from ...._dispatch import registry
-from ...._dispatch.keys import CPU
+from ...._dispatch.keys import AUTOGRAD, CPU
 from ...._dispatch.op import FnKernel
 from ...._dtype import bool as bool_
 from ...._dtype import uint8
 from ...._ops.vision import blocks, check_grid, window_of
 from ...._tensor_base import numel
-from ...recorded import Whole
+from ...recorded import Whole, recorder
 from ..kernels.dense import deliver, dense_as, fresh, operand, target, triple, wide_dtype
 from ..kernels.moves import channel_shuffle, pixel_shuffle, pixel_unshuffle
 from ..lines import cpu, into
@@ -58,22 +58,41 @@ cpu("col2im", into(_col2im))
 
 
 # -- sampling at places -----------------------------------------------------------------------------------------------
-def _sampled(name: str, rank: int | None) -> None:
-    def fits(input: Any, grid: Any, interpolation_mode: int, padding_mode: int, align_corners: bool) -> bool:
-        plain = input._dtype.name in ("float32", "float64") and input._shape and 0 not in (*input._shape, *grid._shape)
-        return bool(plain) and numel(input) < 1 << 31 and max(input._shape) <= 1 << 23
+def _grid_fits(input: Any, grid: Any, interpolation_mode: int, padding_mode: int, align_corners: bool) -> bool:
+    plain = input._dtype.name in ("float32", "float64") and input._shape and 0 not in (*input._shape, *grid._shape)
+    return bool(plain) and numel(input) < 1 << 31 and max(input._shape) <= 1 << 23
 
+
+def _grid_numbers(input: Any, grid: Any, mode: int, padding: int, align: bool) -> tuple[Any, ...]:
+    images, channels, *sizes = input._shape
+    return images, channels, triple(tuple(sizes), 1), triple(grid._shape[1:-1], 1), len(sizes), mode, padding, align
+
+
+def _grid_backward(grad: Any, needs: Any, args: Any, kept: Any) -> tuple[Any, ...]:
+    input, grid = args[0], args[1]
+    dt = input._dtype
+    dx = fresh(input._shape, dt) if needs[0] else None
+    dgrid = fresh(grid._shape, dt) if needs[1] else None
+    missing = (None, 0, dt.code)
+    _native.grid_sample_backward(
+        *operand(dense_as(grad, dt)), *operand(dense_as(input, dt)), *operand(dense_as(grid, dt)),
+        *(missing if dx is None else operand(dx)), *(missing if dgrid is None else operand(dgrid)),
+        *_grid_numbers(*args))
+    return dx, dgrid, None, None, None
+
+
+def _sampled(name: str, rank: int | None) -> None:
     def run(input: Any, grid: Any, interpolation_mode: int, padding_mode: int, align_corners: bool) -> Any:
         check_grid(input, grid, rank, interpolation_mode, padding_mode)
-        dt, n = input._dtype, len(input._shape) - 2
+        dt = input._dtype
         out = fresh((*input._shape[:2], *grid._shape[1:-1]), dt)
-        images, channels = input._shape[0], input._shape[1]
         _native.grid_sample(*operand(dense_as(input, dt)), *operand(dense_as(grid, dt)), *operand(out),
-                            images, channels, triple(input._shape[2:], 1), triple(out._shape[2:], 1), n,
-                            interpolation_mode, padding_mode, align_corners)
-        return out
+                            *_grid_numbers(input, grid, interpolation_mode, padding_mode, align_corners))
+        return out, ()
 
-    cpu(name, FnKernel(Whole(registry.get(name), int(CPU), fits, run, None)))
+    whole = Whole(registry.get(name), int(CPU), _grid_fits, run, _grid_backward)
+    cpu(name, FnKernel(whole))
+    registry.get(name).kernels[int(CPU | AUTOGRAD)] = FnKernel(recorder(whole))
 
 
 _sampled("grid_sampler", None)
