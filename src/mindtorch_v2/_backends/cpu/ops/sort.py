@@ -56,8 +56,8 @@ def _median(name: str, skip_nan: bool) -> None:
         if numel(self) == 0:
             copy_same_device(out, median_all(self, skip_nan))
         else:
-            flat = dense(self).view((-1,))
-            _kth("median_cpu", (out, fresh((), int64)), flat, 0, 0, nans)
+            whole: Any = dense(self)
+            _kth("median_cpu", (out, fresh((), int64)), whole.view((-1,)), 0, 0, nans)
 
     def by_dim(outs: tuple[Any, Any], self: Any, dim: int, keepdim: bool) -> None:
         if numel(outs[0]):
@@ -85,13 +85,12 @@ _MOST_SORTED = (1 << 63) // 8 - 1
 
 def _mode(outs: tuple[Any, Any], self: Any, dim: int, keepdim: bool) -> None:
     """The commonest value, the smallest of several; its place is the last of its occurrences."""
-    if self._dtype.is_floating_point and self._dtype.itemsize == 2 and self._shape and numel(self):
+    if self._dtype.is_floating_point and self._dtype.itemsize == 2 and numel(self):
         # Widening keeps order and equality.
-        values = fresh(outs[0]._shape, float32)
-        places = target(outs[1], int64)
-        _mode((values, places), dense_as(self, float32), dim, keepdim)
-        deliver(outs[0], values)
-        deliver(outs[1], places)
+        found, at = fresh(outs[0]._shape, float32), target(outs[1], int64)
+        _mode((found, at), dense_as(self, float32), dim, keepdim)
+        deliver(outs[0], found)
+        deliver(outs[1], at)
         return
     if self._shape and numel(self) and all(is_contiguous(o) for o in outs):
         rows = dense(self.movedim(dim, -1))
