@@ -60,7 +60,7 @@ def told(torch: Any, dist: Any, rank: int, size: int) -> Any:
     op = torch.ops.mesh_test.scaled.default
     seen = []
 
-    @home.register_sharding(op)  # type: ignore[misc]
+    @home.register_sharding(op)
     def layouts(x: Any, factor: float) -> Any:
         seen.append((tuple(x.shape), factor))
         return [([places.Shard(dim)], [places.Shard(dim), None]) for dim in range(len(x.shape))]
