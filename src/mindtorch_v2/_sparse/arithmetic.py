@@ -21,6 +21,7 @@ from .compressed import between, to_coo
 from .compressed import to_dense as dense_of
 from .mask import masked
 from .parts import (
+    BLOCKS,
     NAMES,
     ROWS,
     Parts,
@@ -56,6 +57,14 @@ def _check_alpha(alpha: Any, dtype: Any) -> None:
         raise RuntimeError("For integral input tensors, argument alpha must not be a floating point number.")
 
 
+def _check_dense_operand(self: Any, other: Any) -> None:
+    """Blocks are added to blocks only."""
+    if is_sparse(self) != is_sparse(other):
+        sparse = self if is_sparse(self) else other
+        if layout_of(sparse) in BLOCKS:
+            raise refused("add.Tensor", [self, other])
+
+
 @serves("add")
 def add(self: Any, other: Any, alpha: Any) -> Any:
     if is_number(other) or is_number(self):
@@ -68,6 +77,7 @@ def add(self: Any, other: Any, alpha: Any) -> Any:
         )
     dtype = result_type(self, other)
     _check_alpha(alpha, dtype)
+    _check_dense_operand(self, other)
     if not is_sparse(self):
         out = self.to(dtype, copy=True) if is_coo(other) or self._shape == other._shape else self
         return _add_into(out.contiguous(), other, alpha)
@@ -123,6 +133,7 @@ def add_(self: Any, other: Any, alpha: Any) -> Any:
         raise RuntimeError(
             f"Can't convert result type {dtype.scalar_name} to output {self._dtype.scalar_name} in add operation"
         )
+    _check_dense_operand(self, other)
     if self.is_contiguous() and is_coo(other):
         flat = self.detach()
         _add_into(flat, other, alpha)

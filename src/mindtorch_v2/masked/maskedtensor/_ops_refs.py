@@ -81,6 +81,7 @@ def _refuser(name: str) -> Callable[..., Any]:
 # Functions that would look at the data, or at the sizes alone, without asking for the mask.
 _REFUSED = {
     "equal.default": (torch.equal, _TENSOR.equal),
+    "allclose.default": (torch.allclose, _TENSOR.allclose),
     "resize_.default": (_TENSOR.resize_,),
     "resize_as_.default": (_TENSOR.resize_as_,),
     "_trilinear.default": (torch.bilinear, torch.nn.functional.bilinear),
