@@ -16,6 +16,7 @@ from . import _tensor_base as base
 from ._attributes import FIELDS, Attributes
 from ._autograd import leaf_policy, tensor_hooks
 from ._autograd.engine import backward_one
+from ._autograd.node import Node
 from ._backends.common.overlap import is_dense
 from ._backends.common.runtime import empty, empty_contiguous, runtime_of
 from ._core_operators import CORE, HOOKS
@@ -37,13 +38,14 @@ from ._dispatch.keys import (
 )
 from ._dispatch.op import plain_name
 from ._dispatch.schema import parse
-from ._dispatch.state import is_grad_enabled, modes, transformed
+from ._dispatch.state import RecordingOff, RecordingOn, is_grad_enabled, modes, transformed
 from ._dtype import FIRST_STORED
 from ._dtype import dtype as DType
 from ._dtype_names import cpp_name
 from ._indexing import getitem, setitem
 from ._layout import channels_last, sparse_csr
 from ._layout import memory_format as MemoryFormat
+from ._mypyc import hide_setup
 from ._ops.rules.base import wrap_dim
 from ._ops.rules.layout import asked_contiguous
 from ._ops.rules.shape import check_value
@@ -80,6 +82,7 @@ _DIM = parse("size.int(Tensor self, int dim) -> int").args[1]
 
 # Before there is a subclass, which takes its operators from here.
 _native.define_operators(TensorBase)
+hide_setup(TensorBase, Node, DType, Device, RecordingOff, RecordingOn)
 
 
 class Tensor(TensorBase, metaclass=_native.TensorMeta):

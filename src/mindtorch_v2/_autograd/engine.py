@@ -23,7 +23,7 @@ from .function_node import FunctionNode, apply_function, release_function
 from .gradients import accumulate_into, acquire, fit, fit_root, leave, sum_to
 from .inplace import Slice, slice_of
 from .node import ACCUMULATE, COPY_SLICES, FREED, FUNCTION, OP, WATCH, Node, NodeHooks
-from .record import Formulas, accumulator
+from .record import Formulas, accumulator, run_formulas
 from .saved import release
 
 _AUTOGRAD_OFF: Final[i64] = AUTOGRAD << 32
@@ -572,7 +572,7 @@ def apply_towards(v: Visit, grads: list[Any]) -> list[Any]:
                 need |= 1 << j
             at += 1
         j += 1
-    return f.apply(node, grads, need & node._need)
+    return run_formulas(node, grads, need & node._need)
 
 
 def leads(w: Visit | None) -> bool:
@@ -643,8 +643,7 @@ def deliver(v: Visit, nr: int, g: Any) -> None:
 def apply_node(node: Node, grads: list[Any]) -> list[Any]:
     """Gradients for every edge of a node."""
     if node._kind == OP:
-        f: Formulas = node._formulas
-        return f.apply(node, grads, node._need)
+        return run_formulas(node, grads, node._need)
     if node._kind == FUNCTION:
         assert isinstance(node, FunctionNode)
         return apply_function(node, grads)

@@ -48,6 +48,7 @@ _SAVED_AS_IS: Final = (
     "override setup_context. You should return and save a view of the input instead, e.g. with x.view_as(x) or setup "
     "ctx inside the forward function itself."
 )
+MATERIALIZE: Final = "set_materialize_grads received an invalid combination of arguments - got (), but expected (bool)"
 _DIRTY_MISSING: Final = (
     "Some elements marked as dirty during the forward method were not returned as output. The inputs that are modified "
     "inplace must all be outputs of the Function."
@@ -58,8 +59,9 @@ _DIRTY_MISSING: Final = (
 class FunctionNode(Node):
     """The compiled half of a Function's ctx; public names are PyTorch's."""
 
-    needs_input_grad: tuple[bool, ...] = ()
-    materialize_grads: bool = True
+    # A user may put anything into the first six.
+    needs_input_grad: Any = ()
+    materialize_grads: Any = True
     to_save: Any = None
     dirty_tensors: Any = None
     non_differentiable: Any = None
@@ -111,6 +113,7 @@ def run_function(cls: Any, forward: Any, setup: Any, args: tuple[Any, ...]) -> A
             setup(node, args, out)
     finally:
         set_modes(old)
+    check_marks(node)
     dirty = dirty_list(node)
     outs = list(out) if isinstance(out, tuple) else [out]
     wrapped = wrap_outputs(node, args, outs, dirty, executable, setup is not None)
@@ -135,6 +138,22 @@ def run_function(cls: Any, forward: Any, setup: Any, args: tuple[Any, ...]) -> A
     node.dirty_tensors = None
     node.non_differentiable = None
     return result
+
+
+def check_marks(node: FunctionNode) -> None:
+    """What `forward` has put into the fields of its ctx by hand instead of calling the functions for it."""
+    marks = (
+        ("dirty_tensors", node.dirty_tensors),
+        ("non_differentiable", node.non_differentiable),
+        ("to_save", node.to_save),
+    )
+    for name, value in marks:
+        if value is not None and not isinstance(value, tuple):
+            raise RuntimeError(
+                f"autograd internal error: {name} attribute is expected to be a tuple but is {type(value).__name__}"
+            )
+    if not isinstance(node.materialize_grads, bool):
+        raise TypeError(MATERIALIZE)
 
 
 def dirty_list(node: FunctionNode) -> list[Any]:

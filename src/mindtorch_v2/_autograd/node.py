@@ -142,9 +142,15 @@ class Node:
     def _sequence_nr(self) -> int:
         return self._seq
 
-    def _set_sequence_nr(self, sequence_nr: int) -> None:
+    def _set_sequence_nr(self, sequence_nr: Any) -> None:
         """Say when the node was made: of nodes that are ready the engine runs the latest first."""
-        self._seq = sequence_nr
+        if not isinstance(sequence_nr, int):
+            raise TypeError("an integer is required")
+        if sequence_nr < 0:
+            raise OverflowError("can't convert negative int to unsigned")
+        if sequence_nr >= 1 << 64:
+            raise OverflowError("int too big to convert")
+        self._seq = min(sequence_nr, (1 << 63) - 1)
 
     def save_for_backward(self, *tensors: Any) -> None:
         """Keep values for the backward pass, each with the version it has now."""

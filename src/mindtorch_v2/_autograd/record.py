@@ -726,3 +726,19 @@ class NoDerivative(Kernel):
 
 NO_GRADIENT: Final = NotDifferentiable()
 NO_DERIVATIVE: Final = NoDerivative()
+
+
+def run_formulas(node: Node, grads: list[Any], need: i64) -> list[Any]:
+    """What the formulas of an operator's node give. A hook may have put anything in the place of a gradient or of a
+    saved value: what Python says of a formula then is told of the node.
+    """
+    f: Formulas = node._formulas
+    try:
+        return f.apply(node, grads, need)
+    except Exception as error:
+        from .._dispatch.unforeseen import told_again
+
+        told = told_again(error, node.name(), ["grad"], tuple(grads))
+        if told is None:
+            raise
+        raise told from None

@@ -10,6 +10,7 @@ from _weakref import ref as _weak
 from collections.abc import Callable, Sequence
 from typing import Any
 
+from .._dispatch.keys import NESTED, SPARSE
 from .._dtype_names import tensor_type
 from .._tensor_base import TensorBase, grad_fn_of, requires_grad
 from .hooks import HookDict, RemovableHandle, add_hook
@@ -36,7 +37,9 @@ class TensorHooks:
     def run_post_accumulate(self, leaf: TensorBase) -> None:
         if self.post is not None:
             for fn in list(self.post.values()):
-                if fn(leaf) is not None:
+                got = fn(leaf)
+                if got is not None:
+                    _check(fn, leaf, got)
                     raise RuntimeError("Tensor post accumulate grad hooks should return None.")
 
 
@@ -47,9 +50,7 @@ def _check(fn: Callable[..., Any], old: Any, new: Any) -> None:
     if not isinstance(new, TensorBase):
         raise TypeError(f"expected Variable, but hook returned '{type(new).__name__}'")
     name = getattr(fn, "__name__", "<unknown>")
-    if new._device.type != old._device.type:
-        raise RuntimeError(f"hook '{name}' has changed the type of value (was {type_text(old)} got {type_text(new)})")
-    if new._dtype is not old._dtype:
+    if new._device.type != old._device.type or new._dtype is not old._dtype or _parts(new) != _parts(old):
         raise RuntimeError(f"hook '{name}' has changed the type of value (was {type_text(old)} got {type_text(new)})")
     if new._shape != old._shape:
         raise RuntimeError(f"hook '{name}' has changed the size of value")
@@ -62,8 +63,16 @@ def check_replaced(old: Sequence[Any], new: Sequence[Any]) -> None:
             raise RuntimeError("hook 'hook' has changed the size of value")
 
 
+def _parts(t: TensorBase) -> int:
+    """Whether a tensor is made of others, and how."""
+    return int(t._keys & (SPARSE | NESTED))
+
+
 def type_text(t: TensorBase) -> str:
-    return tensor_type(t._dtype, t._device)
+    text = tensor_type(t._dtype, t._device)
+    if not _parts(t):
+        return text
+    return text.replace("torch.", "torch.sparse.") if text.startswith("torch.") else f"Sparse{text}"
 
 
 def register_hook(t: TensorBase, fn: Callable[[Any], Any]) -> RemovableHandle:

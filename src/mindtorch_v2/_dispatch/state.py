@@ -171,30 +171,36 @@ def swap_grad(on: bool) -> bool:
     return was
 
 
+def checked_bool(on: Any) -> bool:
+    if not isinstance(on, bool):
+        raise TypeError(f"set_grad_enabled(): argument 'enabled' (position 1) must be bool, not {type(on).__name__}")
+    return on
+
+
 @mypyc_attr(allow_interpreted_subclasses=True)
 class RecordingOff:
     """The compiled half of `no_grad`."""
 
-    prev: bool = True
+    prev: Any = True
 
     def __enter__(self) -> None:
         self.prev = swap_grad(False)
 
     def __exit__(self, kind: Any, value: Any, trace: Any) -> None:
-        swap_grad(self.prev)
+        swap_grad(checked_bool(self.prev))
 
 
 @mypyc_attr(allow_interpreted_subclasses=True)
 class RecordingOn:
     """The compiled half of `enable_grad`."""
 
-    prev: bool = True
+    prev: Any = True
 
     def __enter__(self) -> None:
         self.prev = swap_grad(True)
 
     def __exit__(self, kind: Any, value: Any, trace: Any) -> None:
-        swap_grad(self.prev)
+        swap_grad(checked_bool(self.prev))
 
 
 def swap_inference(on: bool) -> int:

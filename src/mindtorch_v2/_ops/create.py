@@ -131,7 +131,14 @@ def _parts_rule(a: Any, b: Any) -> Spec:
 
 COMPLEX: Op = op("complex(Tensor real, Tensor imag) -> Tensor", meta=KeptRule(_parts_rule), out=True,
              grad=dict(real=lambda g: g.real, imag=lambda g: g.imag))
-POLAR: Op = op("polar(Tensor abs, Tensor angle) -> Tensor", meta=KeptRule(_parts_rule), out=True,
+def _polar_rule(a: Any, b: Any) -> Spec:
+    made = _parts_rule(a, b)
+    if a._dtype.name == "float16" and a._device.type == "cpu":
+        raise NotImplementedError("\"polar_cpu\" not implemented for 'Half'")
+    return made
+
+
+POLAR: Op = op("polar(Tensor abs, Tensor angle) -> Tensor", meta=KeptRule(_polar_rule), out=True,
            grad={("abs", "angle"): lambda g, result: _polar_grad(g, result)})
 
 

@@ -351,12 +351,12 @@ inner(
 
 # -- linear algebra -----------------------------------------------------------------------------------------------
 def _determinant(A: Any) -> Any:
-    lu, pivots = call("linalg_lu_factor", A, True)
+    lu, pivots, _ = call("linalg_lu_factor_ex", A, True, False)  # a singular matrix has a determinant
     return call("linalg_det", A), lu, pivots
 
 
 def _log_determinant(A: Any) -> Any:
-    lu, pivots = call("linalg_lu_factor", A, True)
+    lu, pivots, _ = call("linalg_lu_factor_ex", A, True, False)
     sign, size = call("linalg_slogdet", A)
     return sign, size, lu, pivots
 

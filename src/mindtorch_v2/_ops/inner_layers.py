@@ -47,16 +47,26 @@ inner("_convolution_mode(Tensor input, Tensor weight, Tensor? bias, SymInt[] str
        "SymInt groups) -> Tensor", _by_mode)
 
 
+def _check_kernel(weight: Any, kernel_size: Ints) -> None:
+    """The size is said twice, by the weight too."""
+    if tuple(weight._shape[2:]) != tuple(kernel_size):
+        raise RuntimeError(
+            f"weight of size {list(weight._shape)} has a kernel of size {list(weight._shape[2:])}, but kernel_size is "
+            f"{list(kernel_size)}")
+
+
 def _declare_slow(rank: int) -> None:
     n, ones, zeros = f"SymInt[{rank}]", [1] * rank, [0] * rank
     head = f"Tensor self, Tensor weight, {n} kernel_size, Tensor? bias=None, {n} stride={ones}, {n} padding={zeros}"
 
     def plain(self: Any, weight: Any, kernel_size: Ints, bias: Any, stride: Ints, padding: Ints,
               dilation: Ints = (1,)) -> Any:
+        _check_kernel(weight, kernel_size)
         return call(f"conv{rank}d", self, weight, bias, stride, padding, dilation, 1)
 
     def transposed(self: Any, weight: Any, kernel_size: Ints, bias: Any, stride: Ints, padding: Ints,
                    output_padding: Ints, dilation: Ints) -> Any:
+        _check_kernel(weight, kernel_size)
         return call(f"conv_transpose{rank}d", self, weight, bias, stride, padding, output_padding, 1, dilation)
 
     inner(f"{'thnn_conv2d' if rank == 2 else 'slow_conv3d'}({head}) -> Tensor", plain, function=False)

@@ -135,9 +135,12 @@ _SQUEEZE_FORMULAS = tuple(_renamed(o, f"SqueezeBackward{3 + i}") for i, o in enu
 
 def squeeze_(self: Any, dim: Any = None) -> Any:
     """squeeze_(dim=None): in-place version of squeeze."""
+    given_dim = dim
     form = 0 if dim is None else 2 if isinstance(dim, (tuple, list)) else 1
-    if form == 1 and not is_index(dim):
-        raise TypeError(f"squeeze_() received an invalid combination of arguments - got ({type_name(dim)})")
+    if form == 2:
+        dim = fitted("squeeze_", _SQUEEZES[2].schema.args[1], dim)
+    if dim is BAD or form == 1 and not is_index(dim):
+        raise TypeError(f"squeeze_() received an invalid combination of arguments - got ({type_name(given_dim)})")
     given = (self,) if dim is None else (self, tuple(dim) if form == 2 else dim)
     return _become(self, _SQUEEZES[form], _SQUEEZE_FORMULAS[form], given)
 

@@ -14,6 +14,7 @@ from .._dtype import complex32, dtype, int32
 from .._strides import contiguous_strides
 from .._tensor_base import all_values, numel
 from .rules.base import KeptRule, like
+from .rules.dtype_checks import not_implemented
 from .rules.pointwise import broadcast_shapes
 from .table import composite, op
 
@@ -142,7 +143,8 @@ LU_FACTOR: Op = op("linalg_lu_factor_ex(Tensor A, *, bool pivot=True, bool check
                    meta=KeptRule(_lu_meta), out=True, nondiff=("pivots", "info"),
                    grad=dict(A=_lu_factor_grad), function=False, method=False)
 composite("_lu_with_info(Tensor self, bool pivot=True, bool check_errors=True) -> (Tensor LU, Tensor pivots, Tensor "
-          "info)", lambda *args: LU_FACTOR.call(args), method=False)
+          # PyTorch asks for the check by default and does not make it; what failed is said by `info`.
+          "info)", lambda self, pivot, check_errors: LU_FACTOR.call((self, pivot, False)), method=False)
 
 
 def _unpack_meta(LU_data: Any, LU_pivots: Any, unpack_data: bool, unpack_pivots: bool) -> list[Spec]:
@@ -574,6 +576,8 @@ LSTSQ: Op = op("linalg_lstsq(Tensor self, Tensor b, float? rcond=None, *, str? d
 # -- Householder reflections ------------------------------------------------------------------------------------------
 def _geqrf_meta(self: Any) -> list[Spec]:
     check_matrix(self, "torch.geqrf", "input")
+    if self._dtype.name not in ("float32", "float64", "complex64", "complex128"):
+        raise not_implemented("geqrf_cpu", self._dtype)
     return [columns(self, self._shape), like(self, (*_batch(self), min(self._shape[-2:])))]
 
 

@@ -473,6 +473,9 @@ def _vecdot(x: Any, y: Any, dim: int) -> Any:
     if x._dtype is not y._dtype:
         raise RuntimeError("linalg.vecdot: Expected x and y to have the same dtype, but found x of type "
                            f"{x._dtype.scalar_name} and y of type {y._dtype.scalar_name} instead")
+    if not x._dtype.is_inexact:
+        raise RuntimeError(
+            f"linalg.vecdot: Expected a floating point or complex tensor as input. Got {x._dtype.scalar_name}")
     if x.dim() == 1 and y.dim() == 1:
         return x.vdot(y)
     return ((x.conj() if x._dtype.is_complex else x) * y).sum(dim)

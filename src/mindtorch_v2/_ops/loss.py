@@ -400,6 +400,8 @@ op("binary_cross_entropy_with_logits(Tensor self, Tensor target, Tensor? weight=
 
 
 def _kl_div(self: Any, target: Any, reduction: int, log_target: bool) -> Any:
+    if not self._dtype.is_inexact or not target._dtype.is_inexact:
+        raise RuntimeError("kl_div: Integral inputs not supported.")
     terms = target.exp() * (target - self) if log_target else target.xlogy(target) - target * self
     return _reduced(terms, reduction)
 

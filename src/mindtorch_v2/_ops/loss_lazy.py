@@ -13,6 +13,7 @@ from .._dispatch.op import Op, Spec
 from .._dtype import int64
 from .loss import MEAN, NONE, SUM
 from .rules.base import like
+from .rules.dtype_checks import not_implemented
 from .table import composite, op
 
 _where = registry.get("where")
@@ -26,6 +27,9 @@ def _soft_meta(self: Any, target: Any, reduction: int) -> Spec:
     from .rules.pointwise import broadcast_shapes
 
     shape = broadcast_shapes(self._shape, target._shape)
+    if not self._dtype.is_inexact:
+        raise RuntimeError(
+            f"result type Float can't be cast to the desired output type {self._dtype.scalar_name}")
     return like(self, shape if reduction == NONE else ())
 
 
@@ -171,9 +175,13 @@ def _multilabel(self: Any, target: Any, reduction: int) -> Any:
                            f"{list(self._shape)}")
     if tuple(target._shape) != tuple(self._shape) and not (n == 0 and target.numel() == 1):
         raise RuntimeError(f"inconsistent target size: {list(target._shape)} for input of size: {list(self._shape)}")
+    if self._dtype.name not in ("float32", "float64"):
+        raise not_implemented("multilabel_margin_loss_forward_out_frame", self._dtype)
+    if target._dtype is not int64:
+        raise RuntimeError(f"expected scalar type Long but found {target._dtype.scalar_name}")
     rows = 1 if n < 2 else self._shape[0]
     classes = self.numel() if n < 2 else self._shape[1]
-    x, t = self.reshape((rows, classes)), target.reshape((rows, classes)).to(int64)
+    x, t = self.reshape((rows, classes)), target.reshape((rows, classes))
     if not t.is_meta and t.numel() and (int(t.max()) >= classes or int(t.min()) < -1):
         raise RuntimeError("argument #2 'target' is out of range")
     # Labels end at the first negative one.

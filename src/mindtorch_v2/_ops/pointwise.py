@@ -86,7 +86,7 @@ def alias(new: str, old: str, overloads: bool = True, inplace: bool | str = "fun
         if inner is not None:
             p = registry.declare(Op(inner.name.replace(old + "_", new + "_", 1),
                                     new + inner.schema_text.removeprefix(old)))
-            p.functional, p.mutates, p.numbers, p.derivative = target, True, inner.numbers, inner.derivative
+            p.functional, p.mutates, p.numbers, p.derivative = inner.functional, True, inner.numbers, inner.derivative
             p.row = Row("inplace", p, inner.row.function and inplace == "function", inner.row.method)
             o.row.inplace_op = p
 

@@ -487,6 +487,15 @@ composite("adaptive_max_pool1d(Tensor self, int[1] output_size) -> (Tensor, Tens
 
 
 # -- back to the places -----------------------------------------------------------------------------------------------
+def _check_unpool_steps(stride: Ints, padding: Ints) -> None:
+    for name, given in (("stride", stride), ("padding", padding)):
+        if len(given) != 3:
+            raise RuntimeError(f"There should be exactly three elements (depth, height, width) in {name}, but got: "
+                               f"{len(given)} elements.")
+    if min(stride) <= 0:
+        raise RuntimeError(f"strides should be greater than zero, but got stride: {list(stride)}")
+
+
 def _declare_unpool(rank: int) -> None:
     name = f"max_unpool{rank}d"
     more = ", int[3] stride, int[3] padding" if rank == 3 else ""
@@ -502,6 +511,11 @@ def _declare_unpool(rank: int) -> None:
             sides = "height, width" if rank == 2 else "depth, height, width"
             raise RuntimeError(f"There should be exactly {_COUNT[rank]} elements ({sides}) in output_size, but got "
                                f"{len(output_size)} elements.")
+        if min(output_size) < 0:
+            raise RuntimeError(f"max_unpooling{rank}d(): output_size must contain non-negative spatial dimensions, but "
+                               f"got output_size=({', '.join(map(str, output_size))})")
+        if rank == 3:
+            _check_unpool_steps(*rest)
         if self._shape != indices._shape:
             raise RuntimeError(f"Expected shape of indices to be same as that of the input tensor "
                                f"({list(self._shape)}) but got indices tensor with shape: {list(indices._shape)}")

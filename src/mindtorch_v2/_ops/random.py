@@ -103,6 +103,8 @@ GEOMETRIC: Op = _filling(f"geometric(Tensor self, float p, *, {_G}) -> Tensor", 
 
 # -- Bernoulli, normal with tensors, multinomial --------------------------------------------------------------------
 def _bernoulli(self: Any, generator: Any) -> Spec:
+    if self._dtype.is_complex:
+        check_bernoulli("bernoulli_tensor_cpu_self_", self._dtype)
     check_float("bernoulli_tensor_cpu_p_", self._dtype)
     return like(self)
 

@@ -12,7 +12,7 @@ from .._dtype import int64
 from .._layout import contiguous_format
 from .reduce import value_selecting_backward
 from .rules.base import KeptRule, like, wrap_dim
-from .rules.dtype_checks import limits
+from .rules.dtype_checks import limits, not_implemented
 from .rules.layout import preserved_strides
 from .rules.reduce import dim_mask, reduced_shape
 from .table import composite, op
@@ -71,8 +71,19 @@ def _pick_meta(self: Any, dim: int, keepdim: bool) -> list[Spec]:
     return [like(self, shape), like(self, shape, int64)]
 
 
+def _check_ordered(self: Any, kernel: str) -> None:
+    """Refuse dtypes that the CPU's kernels do not order."""
+    if self._device.type == "cpu" and self._dtype.name in ("bool", "uint16", "uint32", "uint64"):
+        raise not_implemented(kernel, self._dtype)
+
+
 def _one_of(name: str) -> Any:
     def rule(self: Any, dim: int, keepdim: bool) -> list[Spec]:
+        if name == "mode":
+            if self._dtype.is_complex and self._device.type == "cpu":
+                raise not_implemented("mode_cpu", self._dtype)
+        else:
+            _check_ordered(self, "median_out")
         out = _pick_meta(self, dim, keepdim)
         if self._shape and self._shape[wrap_dim(dim, len(self._shape))] == 0:
             raise IndexError(
@@ -150,7 +161,11 @@ def _median_back(g: Any, self: Any, result: Any) -> Any:
 
 
 def _median(name: str, skip_nan: bool) -> None:
-    op(f"{name}(Tensor self) -> Tensor", meta=lambda self: like(self, ()), out=True,
+    def whole(self: Any) -> Spec:
+        _check_ordered(self, "median_cpu")
+        return like(self, ())
+
+    op(f"{name}(Tensor self) -> Tensor", meta=whole, out=True,
        kernel=lambda self: median_all(self, skip_nan), grad=dict(self=_median_back))
     op(f"{name}.dim(Tensor self, int dim, bool keepdim=False) -> (Tensor values, Tensor indices)", meta=_one_of(name),
        out=True, nondiff=("indices",), node=f"{name.capitalize()}Backward1", grad=dict(self=_one_back),

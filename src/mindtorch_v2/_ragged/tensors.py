@@ -10,7 +10,6 @@ from typing import Any
 import mindtorch_v2 as torch
 
 from .._layout import contiguous_format, preserve_format
-from .._ops.rules.base import wrap_dim
 from .._overrides import _disabled_torch_function_impl
 from .._tensor import Tensor
 from .history import components, values_of
@@ -138,7 +137,7 @@ class StridedNestedTensor(_Nested):
     def size(self, dim: int | None = None) -> Any:
         if dim is None:
             raise RuntimeError(_NO_SIZES.format("sizes"))
-        d = wrap_dim(dim, len(self._shape))
+        d = self._dimension("size", dim)
         n = self._shape[d]
         if isinstance(n, torch.SymInt):
             raise RuntimeError(f"Given dimension {d} is irregular and does not have a size.")

@@ -11,8 +11,9 @@ import warnings
 from collections.abc import Callable
 from typing import Any
 
-from .._autograd.function_node import FunctionNode, run_function, saved_tensors
+from .._autograd.function_node import MATERIALIZE, FunctionNode, run_function, saved_tensors
 from .._dispatch.state import STATE, is_grad_enabled, swap_grad
+from .._mypyc import hide_setup
 from .._tensor_base import TensorBase, requires_grad
 
 __all__ = [
@@ -42,11 +43,11 @@ class FunctionCtx:
 
     def save_for_forward(self, *tensors: Any) -> None:
         """Keep tensors for `jvp`."""
-        for i, t in enumerate(tensors):
+        for t in tensors:
             if t is not None and not isinstance(t, TensorBase):
-                raise TypeError(
+                raise AssertionError(
                     "save_for_forward expects all arguments to be tensors; you should save non-tensors as attributes "
-                    f"on ctx. (argument {i} is {type(t).__name__})"
+                    "on ctx."
                 )
         self.saved_for_forward = tensors
 
@@ -60,8 +61,12 @@ class FunctionCtx:
 
     def set_materialize_grads(self, value: bool) -> None:
         """Whether backward gets zeros (the default) or None for outputs that nobody used."""
+        if not isinstance(value, bool):
+            raise TypeError(MATERIALIZE)
         self.materialize_grads = value
 
+
+hide_setup(FunctionNode)
 
 _ONCE = (
     "saved_tensors can only be accessed once when clear_saved_tensors_on_access=True is set on the autograd.Function. "

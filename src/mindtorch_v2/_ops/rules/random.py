@@ -56,7 +56,7 @@ UNSIGNED: Final[frozenset[str]] = frozenset({"uint16", "uint32", "uint64"})
 
 
 def check_float(kernel: str, dt: dtype) -> None:
-    """Continuous numbers are drawn in floating types of two bytes and more, and in complex ones."""
+    """Continuous numbers are drawn in floating types of two bytes and more, some also in complex ones."""
     if not dt.is_inexact or (dt.is_floating_point and dt.itemsize == 1):
         raise NotImplementedError(f"\"{kernel}\" not implemented for '{dt.scalar_name}'")
 
@@ -316,6 +316,8 @@ def check_other(kind: i64, args: tuple[Any, ...], dt: dtype, empty: bool) -> Non
         std: float = args[2]
         if not std > 0:
             raise RuntimeError(f"log_normal_ expects std > 0.0, but found std={std:g}")
+        if dt.is_complex:
+            raise NotImplementedError(f"\"log_normal_cpu\" not implemented for '{dt.scalar_name}'")
         check_float("log_normal_cpu", dt)
     else:
         if not 0 < a < 1:

@@ -15,6 +15,7 @@ from ..._strides import contiguous_strides
 from ..._tensor_base import TensorBase, numel
 from ..._warn import warn
 from .base import like, wrap_dim
+from .dtype_checks import not_implemented
 
 # How the result's dtype follows from the input's.
 SAME: Final[i64] = 0
@@ -316,7 +317,13 @@ def logsumexp(self: TensorBase, dim: Any, keepdim: bool) -> Any:
     return _LOGSUMEXP.infer((self, dim, keepdim))
 
 
+_NOT_TRACED: Final = frozenset(("bool", "uint16", "uint32", "uint64", "complex32"))
+
+
 def trace(self: TensorBase) -> Spec:
     if len(self._shape) != 2:
         raise RuntimeError(f"trace: expected a matrix, but got tensor with dim {len(self._shape)}")
+    name = self._dtype.name
+    if self._device.type == "cpu" and (name in _NOT_TRACED or name.startswith("float8")):
+        raise not_implemented("trace", self._dtype)
     return like(self, (), int64 if not self._dtype.is_inexact else None)

@@ -19,7 +19,7 @@ from ..._sizes import LONG_MAX, SHORT, expect_sizes, numel_of, too_large
 from ..._strides import contiguous_strides, format_of, format_strides, view_strides
 from ..._tensor_base import TensorBase
 from .base import wrap_dim, wrap_dims
-from .dtype_checks import check_number
+from .dtype_checks import check_number, not_implemented
 from .layout import kept_strides, preserved_strides, suggested_format
 from .pointwise import broadcast_shapes
 
@@ -673,4 +673,7 @@ class TriangleRule(Rule):
         assert isinstance(t, TensorBase)
         if len(t._shape) < 2:
             raise RuntimeError(f"{self.name}: input tensor must have at least 2 dimensions")
+        name = t._dtype.name
+        if (name in ("uint16", "uint32", "uint64") or name.startswith("float8")) and t._device.type == "cpu":
+            raise not_implemented(self.name, t._dtype)
         return Spec(t._shape, contiguous_strides(t._shape), t._dtype, t._dtype, t._device)
