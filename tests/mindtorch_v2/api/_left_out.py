@@ -32,11 +32,7 @@ _QUANTIZED = (
 )
 
 NAMES: dict[str, dict[str, str]] = {
-    "distributed": {
-        "PyTorch's own logs, settings and helpers": (
-            "autograd breakpoint c10d_logger config logging_handlers remote_device"
-        )
-    },
+    "distributed": {"PyTorch's own logs, settings and helpers": "c10d_logger config logging_handlers remote_device"},
     "sparse": {
         "two of four: for CUDA": "SparseSemiStructuredTensor SparseSemiStructuredTensorCUSPARSELT "
         "SparseSemiStructuredTensorCUTLASS semi_structured to_sparse_semi_structured",
