@@ -237,18 +237,27 @@ class Mesh:
                 peer.sending.release()
 
     def arrivals(self, call: Call) -> str:
-        """Who has begun a collective and who has not, by asking; a rank that does not answer has not."""
+        """Who has begun a collective and who has not, by asking; a rank that does not answer has not. When a process is
+        gone, those that live are asked again for a while: they may be on their way, and are not what is missing."""
+        deadline = time.monotonic() + _PATIENCE
+        while True:
+            living = [peer for peer in self.peers.values() if peer.error is None]
+            arrived = self._arrived(call, living, deadline)
+            late = any(peer.rank not in arrived for peer in living)
+            if not late or len(living) == len(self.peers) or time.monotonic() >= deadline:
+                break
+            time.sleep(0.02)
+        missing = sorted(set(range(self.size)) - arrived)
+        return f"ranks arrived: {sorted(arrived)}, missing: {missing}"
+
+    def _arrived(self, call: Call, living: list[_Peer], deadline: float) -> set[int]:
         with self._heard:
             self._told.clear()
-        living = [peer for peer in self.peers.values() if peer.error is None]
         for peer in living:
             self._note(peer, _HEAD.pack(_ASK, 0))
         with self._heard:
-            self._heard.wait_for(lambda: len(self._told) == len(living), _PATIENCE)
-            arrived = {rank for rank, number in self._told.items() if number >= call.sequence}
-        arrived.add(self.rank)
-        missing = sorted(set(range(self.size)) - arrived)
-        return f"ranks arrived: {sorted(arrived)}, missing: {missing}"
+            self._heard.wait_for(lambda: len(self._told) == len(living), max(deadline - time.monotonic(), 0.0))
+            return {self.rank, *(rank for rank, number in self._told.items() if number >= call.sequence)}
 
     @staticmethod
     def _read_parts(connection: socket.socket, length: int) -> bytearray:

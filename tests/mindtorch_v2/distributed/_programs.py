@@ -315,12 +315,15 @@ def after_fault(torch: Any, dist: Any, rank: int, size: int) -> Any:
     return threads, sum(each.startswith("socket:") for each in links), mapped
 
 
-def die(torch: Any, dist: Any, rank: int, size: int, who: int, count: int = 100_000) -> Any:
+def die(torch: Any, dist: Any, rank: int, size: int, who: int, count: int = 100_000, late: float = 0.0) -> Any:
     import os
     import signal
+    import time
 
     if rank == who:
         os.kill(os.getpid(), signal.SIGKILL)
+    if rank == 0:
+        time.sleep(late)
     t = torch.ones(count)
     dist.all_reduce(t)
     return t.tolist()

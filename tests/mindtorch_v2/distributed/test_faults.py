@@ -46,6 +46,19 @@ def test_a_rank_that_dies_ends_the_waiting_of_others(size: int) -> None:
         ranks.close()
 
 
+def test_who_is_on_the_way_is_not_missing() -> None:
+    """A rank that comes a little later than the others is no part of what is wrong."""
+    ranks = Ranks("mindtorch_v2", 3, seconds=20.0)
+    try:
+        ranks.values("all_reduce", "float32", "SUM", (2, 2), "contiguous", False)
+        for rank in range(3):
+            ranks.pipes[rank].send(("die", (2, 4, 0.2)))
+        for rank in range(2):
+            assert "ranks arrived: [0, 1], missing: [2]" in ranks.answer(rank)[1][1]
+    finally:
+        ranks.close()
+
+
 def test_a_monitored_barrier_names_who_is_missing() -> None:
     ranks = Ranks("mindtorch_v2", 3, seconds=20.0)
     try:
