@@ -10,7 +10,7 @@ from typing import Any
 
 from ...._dispatch import registry
 from ...._dtype import float64
-from ...._ops.fft import NONE, ROOT
+from ...._ops.composites.fft import NONE, ROOT
 from ...._ops.rules.base import wrap_dims
 from ..lines import npu, parts
 
