@@ -73,6 +73,7 @@ COMPILED = (
     "_backends/common/*.py",
     "_backends/cpu/kernels/*.py",
     "_backends/cpu/numpy_view.py",
+    "_backends/cpu/ops/*.py",
     "_backends/npu/allocator.py",
     "_backends/npu/attention.py",
     "_backends/npu/creation.py",

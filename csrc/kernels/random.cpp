@@ -450,6 +450,7 @@ PyObject* join(PyObject*, PyObject* const*, Py_ssize_t);
 PyObject* array_info(PyObject*, PyObject* const*, Py_ssize_t);
 // random_given.cpp
 PyObject* random_given(PyObject*, PyObject* const*, Py_ssize_t);
+PyObject* random_places(PyObject*, PyObject* const*, Py_ssize_t);
 }  // namespace mt
 
 using namespace mt;
@@ -461,5 +462,6 @@ PyMethodDef random_methods[] = {
     MT_METHOD("random_fill", random_fill, "random_fill(kind, state, out.., shape, a, b)."),
     MT_METHOD("random_bernoulli", random_bernoulli, "random_bernoulli(state, p.., out.., shape)."),
     MT_METHOD("random_given", random_given, "random_given(kind, state, a.., b.., out.., shape)."),
+    MT_METHOD("random_places", random_places, "random_places(weights.., code, rows, n, drawn.., samples, out..)."),
     MT_METHOD("random_permutation", random_permutation, "random_permutation(state, out, code, n)."),
     {nullptr, nullptr, 0, nullptr}};

@@ -3,6 +3,11 @@
 // so that a seed gives its samples.
 //
 //   random_given(kind, state, a.., b.., out.., shape)   kinds below; computed in float64 if out is, in float32 if not
+//   random_places(weights(2), code, rows, n, drawn(2), samples, out(2)) -> int
+//       where numbers below 1 fall among the cumulated weights of their row. Operands are row-major: storage, offset;
+//       weights are float or double, numbers double, places int64. Whether a weight is negative or no number (1) or
+//       infinite (2), or a row has none (3): then nothing is written.
+#include "linear.h"
 #include "random.h"
 
 namespace mt {
@@ -146,6 +151,64 @@ PyObject* random_given(PyObject*, PyObject* const* args, Py_ssize_t nargs) {
         else draw(float());
         copy_tensor(shape, o.data, o.stride, o.code, first.as<char>(), dense, code);
         Py_RETURN_NONE;
+    });
+}
+
+namespace {
+
+enum Fault : int { NONE = 0, NEGATIVE, INFINITE, EMPTY };
+
+template <class T> Fault fault_of(const T* weights, int64_t rows, int64_t n) {
+    for (int64_t i = 0; i < rows * n; ++i) {
+        if (!(weights[i] >= 0)) return NEGATIVE;
+        if (std::isinf(weights[i])) return INFINITE;
+    }
+    for (int64_t r = 0; r < rows; ++r) {
+        T sum = 0;
+        for (int64_t i = 0; i < n; ++i) sum += weights[r * n + i];
+        if (!(sum > 0)) return EMPTY;
+    }
+    return NONE;
+}
+
+template <class T>
+void find_places(const T* weights, int64_t rows, int64_t n, const double* drawn, int64_t samples, int64_t* out) {
+    Scratch room(n, sizeof(T));
+    T* cumulated = room.as<T>();
+    for (int64_t r = 0; r < rows; ++r) {
+        T sum = 0;
+        for (int64_t i = 0; i < n; ++i) cumulated[i] = sum += weights[r * n + i];
+        for (int64_t i = 0; i < n; ++i) cumulated[i] /= sum;
+        cumulated[n - 1] = 1;
+        for (int64_t i = r * samples; i < (r + 1) * samples; ++i)
+            out[i] = std::lower_bound(cumulated, cumulated + n - 1, drawn[i],
+                                      [](T weight, double number) { return (double)weight < number; }) -
+                     cumulated;
+    }
+}
+
+}  // namespace
+
+PyObject* random_places(PyObject*, PyObject* const* args, Py_ssize_t nargs) {
+    return guard([&]() -> PyObject* {
+        expect_args("random_places", nargs, 10);
+        const int code = as_code(args[2]);
+        if (code != F32 && code != F64) fail_dtype("random_places", code);
+        const int64_t rows = as_int(args[3]), n = as_int(args[4]), samples = as_int(args[7]);
+        if (rows < 0 || n < 0 || samples < 0) fail(PyExc_ValueError, "random_places() expects sizes");
+        const char* weights = parse_memory(args, checked_mul(rows, n), ITEMSIZE[code]);
+        const char* drawn = parse_memory(args + 5, checked_mul(rows, samples), sizeof(double));
+        char* out = parse_memory(args + 8, checked_mul(rows, samples), sizeof(int64_t));
+        const auto run = [&](auto type) -> Fault {
+            using T = decltype(type);
+            const T* given = reinterpret_cast<const T*>(weights);
+            const Fault fault = fault_of(given, rows, n);
+            if (fault == NONE && rows > 0)
+                find_places(given, rows, n, reinterpret_cast<const double*>(drawn), samples,
+                            reinterpret_cast<int64_t*>(out));
+            return fault;
+        };
+        return PyLong_FromLong(code == F64 ? run(double()) : run(float()));
     });
 }
 

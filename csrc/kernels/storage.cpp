@@ -332,6 +332,19 @@ PyObject* storage_wrap(PyObject*, PyObject* const* args, Py_ssize_t nargs) {
     });
 }
 
+PyObject* storage_part(PyObject* self, PyObject* const*, Py_ssize_t nargs) {
+    return guard([&]() -> PyObject* {
+        expect_args("Storage.part", nargs, 0);
+        StorageObject *whole = reinterpret_cast<StorageObject*>(self), *s = new_object();
+        s->ptr = whole->ptr;
+        s->nbytes = whole->nbytes;
+        Py_INCREF(self);
+        s->owner = self;
+        ++whole->exports;
+        return reinterpret_cast<PyObject*>(s);
+    });
+}
+
 bool is_resizable(const StorageObject* s) { return s->owner == nullptr && !s->fixed && s->exports == 0; }
 
 PyObject* storage_resize(PyObject* self, PyObject* const* args, Py_ssize_t nargs) {
@@ -536,6 +549,8 @@ PyMethodDef storage_type_methods[] = {
     MT_METHOD("materialize", storage_materialize,
               "materialize(): bytes of this storage's own where lazy clones share them; whether they did."),
     MT_METHOD("fix", storage_fix, "fix(): the memory stays where it is from now on, as long as the storage lives."),
+    MT_METHOD("part", storage_part,
+              "part(): a storage over all of this one's memory, which stays where it is meanwhile."),
     MT_METHOD("resize", storage_resize, "resize(nbytes): change the size in place, keeping the common prefix."),
     {nullptr, nullptr, 0, nullptr}};
 

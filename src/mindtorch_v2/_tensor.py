@@ -19,15 +19,14 @@ from ._autograd.engine import backward_one
 from ._autograd.node import Node
 from ._backends.common.overlap import is_dense
 from ._backends.common.runtime import empty, empty_contiguous, runtime_of
+from ._backends.cpu.numpy_view import KNOWN, np_view, plain_array
 from ._core_operators import CORE, HOOKS
 from ._device import device as Device
-from ._dispatch.binding import need
 from ._dispatch.keys import (
     AUTOGRAD,
     BACKENDS,
     BATCHED,
     CONJUGATE,
-    CPU,
     FORWARD,
     LAZY,
     META,
@@ -37,7 +36,6 @@ from ._dispatch.keys import (
     TORCH_DISPATCH,
 )
 from ._dispatch.op import plain_name
-from ._dispatch.schema import parse
 from ._dispatch.state import RecordingOff, RecordingOn, is_grad_enabled, modes, transformed
 from ._dtype import FIRST_STORED
 from ._dtype import dtype as DType
@@ -46,38 +44,29 @@ from ._indexing import getitem, setitem
 from ._layout import channels_last, sparse_csr
 from ._layout import memory_format as MemoryFormat
 from ._mypyc import hide_setup
-from ._ops.rules.base import wrap_dim
+from ._ops.rules import questions as asked
 from ._ops.rules.layout import asked_contiguous
+from ._ops.rules.questions import dimension
 from ._ops.rules.shape import check_value
-from ._sizes import long
 from ._strides import compare, contiguous_strides, fastest_first
 from ._tensor_base import TensorBase, alias, numel, requires_grad
 from ._unbound import of_tensor, refusal
 from ._warn import TO_SCALAR, warn_once
 
 _GRAD: Any = TensorBase.__dict__["grad"]
-# By dtype, what shows memory to NumPy: dtypes that NumPy has and somebody asked for.
 # Bits of what `data` is assigned.
 _DATA = BACKENDS | SPARSE | NESTED | LAZY
 _KINDS = META | SPARSE | NESTED
-_NUMPY: dict[DType, Any] = {}
 
 
 def _delete_grad(t: TensorBase) -> None:
     t._grad_field = None
 
 
-_NO_REQUIRES_GRAD = (
-    "You are attempting to call Tensor.requires_grad_() (or perhaps using torch.autograd.functional.* APIs) inside of "
-    "a function being transformed by a functorch transform. This is unsupported, please attempt to use the functorch "
-    "transforms (e.g. grad, vjp, jacrev, jacfwd, hessian) or call requires_grad_() outside of a function being "
-    "transformed instead."
-)
 _NO_BACKWARD = (
     "backward() called inside a functorch transform. This is not supported, please use functorch.grad or functorch.vjp "
     "instead or call backward() outside of functorch transforms."
 )
-_DIM = parse("size.int(Tensor self, int dim) -> int").args[1]
 
 
 # Before there is a subclass, which takes its operators from here.
@@ -121,32 +110,11 @@ class Tensor(TensorBase, metaclass=_native.TensorMeta):
             return self.shape
         if type(dim) is int and -len(shape) <= dim < len(shape):
             return shape[dim]
-        return shape[self._dimension("size", dim)]
-
-    def stride(self, dim: int | None = None) -> Any:
-        try:
-            stride = self._stride
-        except AttributeError as error:
-            raise refusal("stride", self, error) from None
-        if self._keys & SPARSE:
-            self._storage.check_has("strides")
-        if dim is None:
-            return stride
-        if type(dim) is int and -len(stride) <= dim < len(stride):
-            return stride[dim]
-        return stride[self._dimension("stride", dim)]
-
-    def _dimension(self, name: str, dim: Any) -> int:
-        """A dimension that exists, counted from the front."""
-        if type(dim) is not int:
-            dim = need(name, _DIM, 1, dim)
-        dim = long(dim)
-        if not self._shape:
-            raise IndexError(f"Dimension specified as {dim} but tensor has no dimensions")
-        return wrap_dim(dim, len(self._shape))
+        return shape[dimension(self, "size", dim)]
 
     nelement = of_tensor(numel, "nelement", alone=True)
     ndimension = of_tensor(TensorBase.dim, "ndimension", alone=True)
+    stride = of_tensor(asked.stride)
     is_contiguous = of_tensor(asked_contiguous, "is_contiguous")
     is_floating_point = of_tensor(base.is_floating_point, alone=True)
     is_complex = of_tensor(base.is_complex, alone=True)
@@ -187,17 +155,9 @@ class Tensor(TensorBase, metaclass=_native.TensorMeta):
         raise RuntimeError(f"Tensor.__contains__ only supports Tensor or scalar, but you passed in a {type(element)}.")
 
     # -- where it lives -------------------------------------------------------------------------------------------
-    @property
-    def is_cpu(self) -> bool:
-        return self._device.type == "cpu"
-
-    @property
-    def is_meta(self) -> bool:
-        return self._device.type == "meta"
-
-    @property
-    def is_npu(self) -> bool:
-        return self._device.type == "npu"
+    is_cpu = property(asked.is_cpu)
+    is_meta = property(asked.is_meta)
+    is_npu = property(asked.is_npu)
 
     @property
     def is_cuda(self) -> bool:
@@ -217,9 +177,7 @@ class Tensor(TensorBase, metaclass=_native.TensorMeta):
     def is_mkldnn(self) -> bool:
         return False
 
-    @property
-    def is_nested(self) -> bool:
-        return bool(self._keys & NESTED)
+    is_nested = property(asked.is_nested)
 
     @of_tensor
     def is_shared(self) -> bool:
@@ -255,21 +213,7 @@ class Tensor(TensorBase, metaclass=_native.TensorMeta):
         return wrapped(untyped(self), self._dtype)
 
     # -- autograd -------------------------------------------------------------------------------------------------
-    def requires_grad_(self, requires_grad: bool = True) -> Tensor:
-        try:
-            mine = self._dtype
-        except AttributeError as error:
-            raise refusal("requires_grad_", self, error) from None
-        if requires_grad is not True and requires_grad is not False:
-            raise TypeError(
-                f"requires_grad_(): argument 'requires_grad' (position 1) must be bool, not {plain_name(requires_grad)}"
-            )
-        if requires_grad and not mine.is_inexact:
-            raise RuntimeError("only Tensors of floating point dtype can require gradients")
-        if requires_grad and transformed():
-            raise RuntimeError(_NO_REQUIRES_GRAD)
-        self.requires_grad = requires_grad
-        return self
+    requires_grad_ = of_tensor(asked.requires_grad_)
 
     def backward(
         self, gradient: Any = None, retain_graph: bool | None = None, create_graph: bool = False, inputs: Any = None
@@ -398,14 +342,14 @@ class Tensor(TensorBase, metaclass=_native.TensorMeta):
 
     def numpy(self, *, force: bool = False) -> Any:
         """The same memory as an ndarray. force: detach and copy to the host first where needed."""
+        if isinstance(self, TensorBase) and (force is False or force is True):
+            array = plain_array(self)
+            if array is not None:
+                return array
         try:
             keys, dt = self._keys, self._dtype
         except AttributeError as error:
             raise refusal("numpy", self, error) from None
-        if keys == CPU and force is False and dt in _NUMPY:
-            # No view, no history, nothing else to look at.
-            self._storage.fix()
-            return _NUMPY[dt](self)
         if keys & BATCHED:
             raise RuntimeError("Cannot access data pointer of Tensor that doesn't have storage")
         if keys & TORCH_DISPATCH:
@@ -429,15 +373,12 @@ class Tensor(TensorBase, metaclass=_native.TensorMeta):
             raise RuntimeError(
                 f"Can't call numpy() on Tensor that has {what} bit set. Use tensor.resolve_{resolve}().numpy() instead."
             )
-        view = _NUMPY.get(dt)
-        if view is None:
+        if dt not in KNOWN:
             if dt.name.startswith(("bfloat", "float8", "complex32")) or dt.code >= FIRST_STORED:
                 raise TypeError(f"Got unsupported ScalarType {dt.scalar_name}")
-            from ._backends.cpu.numpy_view import np_view
-
-            view = _NUMPY[dt] = np_view
+            KNOWN[dt] = True
         self._storage.fix()  # for good, as in PyTorch: the array may be gone long after the memory was to move
-        return view(self)
+        return np_view(self)
 
     def __array__(self, dtype: Any = None, copy: Any = None) -> Any:
         array = self.numpy()

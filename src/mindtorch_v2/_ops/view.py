@@ -20,6 +20,7 @@ from .composites.formulas import conj
 from .composites.rows import ROWS
 from .rules.base import like, wrap_dim
 from .rules.pointwise import broadcast
+from .rules.questions import is_conj, is_neg
 from .rules.shape import check_sizes
 from .table import composite, op, view
 
@@ -529,8 +530,8 @@ CONJ: Op = _served_by(view("_conj(Tensor(a) self) -> Tensor(a)", layout=v.alias_
 NEG_VIEW: Op = _served_by(view("_neg_view(Tensor(a) self) -> Tensor(a)", layout=v.alias_layout,
                                grad=dict(self=lambda g: -g)), lazy.NEGATIVE_VIEW)
 composite("conj(Tensor(a) self) -> Tensor(a)", lambda self: CONJ.call((self,)) if self._dtype.is_complex else self)
-composite("is_conj(Tensor self) -> bool", lambda self: self._keys & CONJUGATE != 0)
-composite("is_neg(Tensor self) -> bool", lambda self: self._keys & NEGATIVE != 0)
+composite("is_conj(Tensor self) -> bool", is_conj)
+composite("is_neg(Tensor self) -> bool", is_neg)
 composite("_is_zerotensor(Tensor self) -> bool", lambda self: False)
 
 

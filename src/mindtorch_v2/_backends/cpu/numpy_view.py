@@ -9,12 +9,15 @@ from math import prod
 from typing import Any, Final
 
 from ... import _native
+from ..._dispatch.keys import CPU as CPU_KEY
+from ..._dtype import dtype as DType
 from ..._tensor_base import TensorBase, is_contiguous, numel
 from ..common.kernels import bounds_checked
 
 _MOST_BYTES: Final = 2**63 - 1
 _MOST_DIMS: Final = 64
 _wrap: Final[Any] = _native.Storage.wrap
+_Storage: Final[Any] = _native.Storage
 
 
 def np_view(t: TensorBase) -> Any:
@@ -42,4 +45,16 @@ def np_view(t: TensorBase) -> Any:
 def _part(storage: Any) -> Any:
     """A part of the storage, and not the storage: NumPy lets go of a buffer as soon as it has the address, but keeps
     its owner, and a storage stays where it is while parts of it live."""
-    return _wrap(storage.ptr, storage.nbytes, storage)
+    return storage.part() if isinstance(storage, _Storage) else _wrap(storage.ptr, storage.nbytes, storage)
+
+
+# Dtypes that NumPy has and somebody asked for.
+KNOWN: Final[dict[DType, bool]] = {}
+
+
+def plain_array(t: TensorBase) -> Any:
+    """`Tensor.numpy` of a tensor on the CPU that has no history and is no view; None where more is to be looked at."""
+    if t._keys != CPU_KEY or t._dtype not in KNOWN:
+        return None
+    t._storage.fix()  # for good, as in PyTorch: the array may be gone long after the memory was to move
+    return np_view(t)

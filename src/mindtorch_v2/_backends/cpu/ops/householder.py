@@ -4,9 +4,9 @@ from __future__ import annotations
 from typing import Any
 
 from ...._ops.householder import check_ldl
+from ..kernels.linalg import lapack, places
 from ..lines import cpu, into
 from ..numpy_view import np_view
-from .linalg import lapack, places
 
 
 def _product(out: Any, input: Any, tau: Any) -> None:

@@ -1,7 +1,6 @@
 """CPU lines of random numbers."""
 from __future__ import annotations
 
-import math
 from typing import Any
 
 from .... import _native
@@ -10,8 +9,9 @@ from ...._dtype import float64
 from ...._ops.rules.layout import expand_strides
 from ...._ops.rules.random import LEAST_INT64, integer_range
 from ...._strides import contiguous_strides
-from ...._tensor_base import TensorBase, is_contiguous
+from ...._tensor_base import TensorBase, is_contiguous, numel
 from ...common.runtime import copy_same_device, empty_contiguous
+from ..kernels.dense import deliver, dense_as, target, wide_dtype
 from ..kernels.random import (
     BERNOULLI,
     CAUCHY,
@@ -118,7 +118,7 @@ def _any_negative(t: TensorBase) -> bool:
 
 
 def _multinomial(out: Any, self: Any, num_samples: int, replacement: bool, generator: Any) -> None:
-    if np_view(out).size == 0:
+    if numel(out) == 0:
         return
     if replacement and num_samples > 1:
         _with_replacement(out, self, num_samples, generator)
@@ -128,26 +128,21 @@ def _multinomial(out: Any, self: Any, num_samples: int, replacement: bool, gener
 
 def _with_replacement(out: Any, self: Any, num_samples: int, generator: Any) -> None:
     """Where a uniform number falls among the cumulated weights."""
-    import numpy
+    n = self._shape[-1]
+    weights = dense_as(self, wide_dtype(self._dtype))
+    drawn = _noise(out, (*self._shape[:-1], num_samples), float64, UNIFORM, generator)
+    found = target(out, out._dtype)
+    rows = int(numel(out)) // num_samples
+    fault = _native.random_places(weights._storage, int(weights._offset), weights._dtype.code, rows, n,
+                                  drawn._storage, 0, num_samples, found._storage, int(found._offset))
+    if fault:
+        raise RuntimeError(f"invalid multinomial distribution ({_FAULTS[fault - 1]})")
+    deliver(out, found)
 
-    weights = np_view(self)
-    if self._dtype.itemsize == 2:
-        weights = weights.astype(numpy.float32)
-    drawn = np_view(_noise(out, (*self._shape[:-1], num_samples), float64, UNIFORM, generator))
-    result = np_view(out).reshape(-1, num_samples)
-    rows = weights.reshape(math.prod(weights.shape[:-1]), weights.shape[-1])
-    fine = (rows >= 0) & numpy.isfinite(rows)
-    if not fine.all():
-        # The first is named, and what is no number counts as negative.
-        what = "= infinity or NaN" if rows[~fine][0] >= 0 else "< 0"
-        raise RuntimeError(f"invalid multinomial distribution (encountering probability entry {what})")
-    for i, row in enumerate(rows):
-        cumulated = numpy.cumsum(row)
-        if not row.size or not cumulated[-1] > 0:
-            raise RuntimeError("invalid multinomial distribution (sum of probabilities <= 0)")
-        cumulated /= cumulated[-1]
-        cumulated[-1] = 1
-        result[i] = numpy.searchsorted(cumulated.astype(numpy.float64), drawn.reshape(-1, num_samples)[i])
+
+# As in random_given.cpp; what is no number counts as negative.
+_FAULTS = ("encountering probability entry < 0", "encountering probability entry = infinity or NaN",
+           "sum of probabilities <= 0")
 
 
 def _without_replacement(out: Any, self: Any, num_samples: int, generator: Any) -> None:

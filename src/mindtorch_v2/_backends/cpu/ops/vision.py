@@ -59,7 +59,7 @@ cpu("col2im", into(_col2im))
 
 # -- sampling at places -----------------------------------------------------------------------------------------------
 def _grid_fits(input: Any, grid: Any, interpolation_mode: int, padding_mode: int, align_corners: bool) -> bool:
-    plain = input._dtype.name in ("float32", "float64") and input._shape and 0 not in (*input._shape, *grid._shape)
+    plain = input._dtype.name in ("float32", "float64") and input._shape and numel(input) > 0 and numel(grid) > 0
     return bool(plain) and numel(input) < 1 << 31 and max(input._shape) <= 1 << 23
 
 
