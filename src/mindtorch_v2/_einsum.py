@@ -154,6 +154,95 @@ def product(equation: str, a: tuple[int, ...], b: tuple[int, ...]) -> _Product |
     )
 
 
+Shapes = tuple[tuple[int, ...], ...]
+
+
+@lru_cache(256)
+def _spelled(equation: str, shapes: Shapes) -> str | None:
+    """The equation with letters for the dimensions under an ellipsis; None where operands have different numbers of
+    them."""
+    labels, wanted = _parsed(equation, len(shapes))
+    counts = {len(n) - len(part) + 1 for part, n in zip(labels, shapes) if _ELLIPSIS in part}
+    free = [c for c in _LETTERS if c not in equation]
+    if len(counts) != 1 or not 0 <= min(counts) <= len(free):
+        return None
+    under = "".join(free[: min(counts)])
+
+    def text(part: list[int]) -> str:
+        return "".join([under if s == _ELLIPSIS else _LETTERS[s] for s in part])
+
+    if wanted is None:
+        every = [s for part in labels for s in part]
+        wanted = [_ELLIPSIS, *sorted(s for s in every if s != _ELLIPSIS and every.count(s) == 1)]
+    return ",".join([text(part) for part in labels]) + "->" + text(wanted)
+
+
+class _Pair(NamedTuple):
+    """Two operands that are multiplied with nothing summed."""
+
+    first: _Part
+    second: _Part
+
+    def of(self, a: Any, b: Any) -> Any:
+        return self.first.of(a) * self.second.of(b)
+
+
+def _two(equation: str, a: tuple[int, ...], b: tuple[int, ...]) -> _Product | _Pair | None:
+    found = product(equation, a, b)
+    if found is not None:
+        return found
+    pair = unsummed(equation, a, b)
+    return None if pair is None else _Pair(*pair)
+
+
+@lru_cache(256)
+def _steps(equation: str, shapes: Shapes) -> tuple[_Product | _Pair, ...] | None:
+    """How operands of these shapes are multiplied, from the left; None for what `contract` does, or refuses, itself."""
+    found = _distinct(equation, shapes)
+    if found is None:
+        return None
+    parts, wanted = found
+    sizes = {s: n for part, shape in zip(parts, shapes) for s, n in zip(part, shape)}
+    steps: list[_Product | _Pair] = []
+    have = parts[0]
+    for i in range(1, len(parts)):
+        later = {s for part in (*parts[i + 1 :], wanted) for s in part}
+        met = later.intersection((*have, *parts[i]))
+        keep = [s for s in wanted if s in met] + sorted(met.difference(wanted))
+        text = ["".join([_LETTERS[s] for s in part]) for part in (have, parts[i], keep)]
+        step = _two(f"{text[0]},{text[1]}->{text[2]}", tuple([sizes[s] for s in have]), shapes[i])
+        if step is None:
+            return None
+        steps.append(step)
+        have = keep
+    return tuple(steps)
+
+
+def planned(equation: str, operands: list[Any]) -> Any:
+    """The sum where the equation and the shapes alone say how it is made; None for what `contract` does."""
+    first = operands[0]
+    for t in operands:
+        if t._dtype is not first._dtype or t._device is not first._device or t._keys & SPARSE:
+            return None
+    if "..." in equation:
+        spelled = _spelled(equation, tuple([t._shape for t in operands]))
+        if spelled is None:
+            return None
+        equation = spelled
+    if len(operands) == 2:
+        step = _two(equation, first._shape, operands[1]._shape)
+        return None if step is None else step.of(first, operands[1])
+    if len(operands) == 1:
+        part = alone(equation, first._shape)
+        return None if part is None else part.of(first)
+    steps = _steps(equation, tuple([t._shape for t in operands]))
+    if steps is None:
+        return None
+    for step, t in zip(steps, operands[1:]):
+        first = step.of(first, t)
+    return first
+
+
 def from_lists(args: tuple[Any, ...]) -> tuple[list[list[int]], list[int] | None, list[Any]]:
     def numbers(given: Any) -> list[int]:
         out: list[int] = []

@@ -12,7 +12,7 @@ from . import _einsum
 from ._api import lazy_tables
 from ._dispatch import registry
 from ._dispatch.binding import Overloads, is_index, need
-from ._dispatch.keys import AUTOCASTS, NESTED, SPARSE
+from ._dispatch.keys import AUTOCASTS, NESTED
 from ._dispatch.op import plain_name
 from ._dispatch.state import modes
 from ._dtype import bool as bool_
@@ -97,21 +97,10 @@ def einsum(*args: Any) -> Any:
                 raise TypeError(f"expected Tensor as element {i} in argument 1, but got {plain_name(t)}")
             if t._keys & NESTED:
                 _refuse_nested(t)
-        if modes() & AUTOCASTS:
-            pass
-        elif len(operands) == 2:
-            a, b = operands
-            if a._dtype is b._dtype and a._device is b._device and not (a._keys | b._keys) & SPARSE:
-                product = _einsum.product(args[0], a._shape, b._shape)
-                if product is not None:
-                    return product.of(a, b)
-                pair = _einsum.unsummed(args[0], a._shape, b._shape)
-                if pair is not None:
-                    return pair[0].of(a) * pair[1].of(b)
-        elif len(operands) == 1:
-            alone = _einsum.alone(args[0], operands[0]._shape)
-            if alone is not None:
-                return alone.of(operands[0])
+        if not modes() & AUTOCASTS and operands:
+            planned = _einsum.planned(args[0], operands)
+            if planned is not None:
+                return planned
         labels, result = _einsum.from_equation(args[0], len(operands))
     if modes() & AUTOCASTS:
         from ._autocast import as_listed
