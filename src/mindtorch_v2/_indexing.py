@@ -21,7 +21,7 @@ from ._mypyc import i64
 from ._numbers import is_number, no_number
 from ._sizes import is_ragged, long
 from ._strides import contiguous_strides
-from ._tensor_base import TensorBase, counter, make, requires_grad
+from ._tensor_base import TensorBase, alias, counter, make, requires_grad
 from ._warn import warn
 
 _list_shape: Final[Any] = _native.list_shape
@@ -74,6 +74,20 @@ def getitem(t: TensorBase, key: Any) -> Any:
     return out
 
 
+def is_small(value: object) -> bool:
+    """Whether it is a number that no dtype of a tensor is too narrow for: a fill refuses others, an assignment wraps or
+    rounds them."""
+    if isinstance(value, float):
+        return -32768.0 <= value <= 32767.0 or value != value
+    return isinstance(value, int) and -32768 <= value <= 32767
+
+
+def over_rows(mask: TensorBase, ndim: int) -> TensorBase:
+    """A mask of the first dimensions that covers the others as well."""
+    more = ndim - len(mask._shape)
+    return mask if more == 0 else alias(mask, mask._shape + (1,) * more, mask._stride + (1,) * more, mask._offset)
+
+
 def setitem(t: TensorBase, key: Any, value: Any) -> None:
     """`t[key] = value`."""
     if not isinstance(value, TensorBase):
@@ -91,13 +105,13 @@ def setitem(t: TensorBase, key: Any, value: Any) -> None:
         if (
             isinstance(key, TensorBase)
             and key._dtype.is_bool
-            and (isinstance(value, float) or isinstance(value, int))
-            and key._shape == t._shape
-            and len(t._shape) > 0
+            and is_small(value)
+            and len(key._shape) > 0
+            and key._shape == t._shape[: len(key._shape)]
             and not requires_grad(t)
             and unseen(t, key)
         ):
-            CORE.masked_fill_.call((t, key, value))
+            CORE.masked_fill_.call((t, over_rows(key, len(t._shape)), value))
             return
         if isinstance(key, TensorBase) and key._dtype is int64 and len(key._shape) > 0 and len(t._shape) > 0:
             out = t

@@ -13,7 +13,7 @@ from ._backends.common.convert import convert, parse_to
 from ._backends.common.pinning import is_pinned, pin
 from ._core_operators import CORE, HOOKS
 from ._creation import _SIZE, _STRIDE, _device_arg, _dtype_arg, _finish, _number, _size_from, grad_arg, is_sparse_layout
-from ._device import CPU, as_device, can_pin
+from ._device import CPU, as_device, can_pin, device
 from ._dispatch.binding import need
 from ._dispatch.keys import PYTHON, SPARSE
 from ._dispatch.op import Op, c_type_name, type_name
@@ -29,6 +29,8 @@ from ._tensor_base import TensorBase, operand, unknown
 from ._unbound import of_tensor, refusal
 
 _FORMAT = CONTIGUOUS.schema.args[1]
+# By the names of tensors' types, which the first call with one makes.
+_KINDS: dict[str, dtype] = {}
 
 
 # -- conversions --------------------------------------------------------------------------------------------------
@@ -46,6 +48,8 @@ def to(self: Any, *args: Any, **kwargs: Any) -> Any:
             return CORE.to_copy.call((self, only, None, None, False))
         if isinstance(only, str):
             return convert(self, None, as_device(only))
+        if isinstance(only, device):
+            return convert(self, None, only)
         if isinstance(only, TensorBase):
             return convert(self, only._dtype, only._device)
     try:
@@ -201,9 +205,11 @@ def type_(self: Any, dtype: Any = None, non_blocking: bool = False) -> Any:
     if not isinstance(dtype, str):
         raise TypeError("dtype must be a type, str, or dtype object")
     module, _, kind = dtype.rpartition(".")
-    for named in d.ALL:
-        if f"{named.scalar_name}Tensor" == kind and (module == "torch" or module.startswith("torch.")):
-            return convert(self, named, as_device(module[6:] or "cpu"), False, None, non_blocking)
+    if not _KINDS:
+        _KINDS.update({f"{named.scalar_name}Tensor": named for named in d.ALL})
+    named = _KINDS.get(kind)
+    if named is not None and (module == "torch" or module.startswith("torch.")):
+        return convert(self, named, as_device(module[6:]) if module != "torch" else CPU, False, None, non_blocking)
     raise ValueError(f"invalid type: '{dtype}'")
 
 

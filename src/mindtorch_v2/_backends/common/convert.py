@@ -10,7 +10,7 @@ from typing import Any, Final
 from ..._core_operators import CORE
 from ..._device import as_device, device
 from ..._dispatch.op import type_name
-from ..._dtype import dtype_or_none
+from ..._dtype import dtype, dtype_or_none
 from ..._layout import contiguous_format, preserve_format
 from ..._layout import memory_format as memory_format_type
 from ..._ops.rules.layout import suggested_format
@@ -36,8 +36,49 @@ def _refuse(args: tuple[Any, ...], kwargs: dict[str, Any]) -> TypeError:
     )
 
 
+def _usual(args: tuple[Any, ...], kwargs: dict[str, Any]) -> tuple[Any, Any, bool, bool, Any] | None:
+    """What `parse_to` answers for a dtype, a device, or a device and a dtype, and keywords of the right types; None for
+    any other call, right or wrong."""
+    n = len(args)
+    dt: Any = None
+    dev: Any = None
+    form: Any = None
+    non_blocking = copy = False
+    if n > 2:
+        return None
+    if n != 0:
+        first = args[0]
+        if isinstance(first, dtype):
+            dt = first
+        elif isinstance(first, (device, str)):
+            dev = first
+        else:
+            return None
+        if n == 2:
+            if dt is not None or not isinstance(args[1], dtype):
+                return None
+            dt = args[1]
+    for name, value in kwargs.items():
+        if name == "dtype" and dt is None and isinstance(value, dtype):
+            dt = value
+        elif name == "device" and n == 0 and isinstance(value, (device, str)):
+            dev = value
+        elif name == "non_blocking" and isinstance(value, bool):
+            non_blocking = value
+        elif name == "copy" and isinstance(value, bool):
+            copy = value
+        elif name == "memory_format" and isinstance(value, memory_format_type):
+            form = value
+        else:
+            return None
+    return dt, None if dev is None else as_device(dev), non_blocking, copy, form
+
+
 def parse_to(args: tuple[Any, ...], kwargs: dict[str, Any]) -> tuple[Any, Any, bool, bool, Any]:
     """dtype, device, non_blocking, copy and memory format from the arguments of `to` in any of its forms."""
+    usual = _usual(args, kwargs)
+    if usual is not None:
+        return usual
     rest = dict(kwargs)
     form = rest.pop("memory_format", None)
     names = ["device", "dtype", "non_blocking", "copy"]
