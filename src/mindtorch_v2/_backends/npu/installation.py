@@ -107,6 +107,12 @@ def emulator_folder() -> Path:
     return emulator_home() / "lib64"
 
 
+def conditions() -> tuple[object, ...]:
+    """What a search of the same file system depends on."""
+    names = ("MINDTORCH_NPU", "LD_LIBRARY_PATH", "HOME", *HOME_VARIABLES)
+    return (Choice.emulator, ROOTS, HOMES, *[os.environ.get(name) for name in names])
+
+
 def search() -> Search:
     """Look for the libraries the mode asks for."""
     out = Search(mode())

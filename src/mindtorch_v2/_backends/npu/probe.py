@@ -7,14 +7,27 @@ from __future__ import annotations
 
 import ctypes
 
-from . import runtime
-from .acl_loader import Acl, ensure_acl
+from . import installation, runtime
+from .acl_loader import Acl, ensure_acl, loaded
+
+
+class _Failed:
+    """The conditions under which no libraries could be loaded: the file system is not searched again under them."""
+
+    conditions: tuple[object, ...] | None = None
 
 
 def _libraries() -> Acl | None:
+    acl = loaded()
+    if acl is not None:
+        return acl
+    conditions = installation.conditions()
+    if conditions == _Failed.conditions:
+        return None
     try:
         return ensure_acl()
     except Exception:  # whatever is wrong with the installation, the answer is no; doctor tells the reason
+        _Failed.conditions = conditions
         return None
 
 
