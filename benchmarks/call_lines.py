@@ -288,6 +288,21 @@ FAMILIES: dict[str, str] = {
         t.cholesky_solve(ad, spd); t.fft.fft(v); t.fft.ifft(z[0]); t.fft.rfft(v); t.fft.irfft(z[0]); t.fft.fft2(a)
         t.fft.rfft2(a); t.fft.fftn(a); t.fft.fftfreq(8); t.fft.fftshift(v)
     """,
+    "more linalg and fft": """
+        t.linalg.svd(a); t.linalg.svd(a, full_matrices=False); t.linalg.lstsq(a, b); t.linalg.pinv(a)
+        t.linalg.eigvals(a); t.linalg.eigh(x3 @ x3.mT); t.fft.fft(a, dim=0); t.fft.irfft(z[0], 6); t.fft.rfft(ones)
+        t.fft.irfft2(z); t.fft.ifft2(z); t.fft.rfftn(a); t.fft.hfft(z[0]); t.fft.fftshift(a)
+        t.einsum("ij,jk,kl->il", a, b, c); t.einsum("i,ij,j->", v, a, v); t.einsum("...ij,...jk->...ik", x3, x3)
+        t.einsum("bij,jk->bik", x3, a)
+    """,
+    "more conversions and draws": """
+        a.to(cpu); a.to(device="cpu"); a.to("cpu", copy=True); a.to(dtype=t.float16); a.numpy(force=True)
+        a.to(memory_format=t.contiguous_format); a.type("torch.FloatTensor"); a.is_meta; a.is_cpu; a.is_nested
+        a.is_conj(); a.is_neg(); g.requires_grad_(); t.multinomial(v, 4, replacement=True); categorical.sample((4,))
+        put(c, picked, 0.0); put(c, v > 0.5, 0.0); a.index_reduce(0, labels, b, "prod"); c.masked_scatter_(ab, b)
+        F.pad(image, (1, 1, 1, 1), mode="replicate"); F.grid_sample(image, grid, mode="nearest", align_corners=True)
+        t.repeat_interleave(v, labels); a.median(0); a.mode(0); c.random_(0, 10); within(t.random.fork_rng())
+    """,
     "contexts and programs": """
         within(t.no_grad()); within(t.set_grad_enabled(False)); within(t.autograd.set_detect_anomaly(False))
         no_gradient(a); within(t.device("cpu")); t.set_grad_enabled(True); t.is_inference_mode_enabled()
