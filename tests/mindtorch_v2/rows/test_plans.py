@@ -95,3 +95,21 @@ def test_weights_that_are_no_distribution(bad: list[float]) -> None:
             library.multinomial(library.tensor(bad), 3, True)
         words.append(str(told.value))
     assert words[0] == words[1]
+
+
+@pytest.mark.oracle
+@pytest.mark.parametrize("dtype", ["float32", "float16", "int64", "uint8", "bool"])
+@pytest.mark.parametrize("value", [0, 1.5, 300, -1, float("nan"), 1e30, 2**70])
+def test_numbers_assigned_by_a_mask_of_rows(dtype: str, value: float) -> None:
+    oracle = _oracle.load()
+    for rows in ((2,), (2, 3), (2, 3, 4)):
+        given = oracle.arange(24).reshape(2, 3, 4).to(getattr(oracle, dtype))
+        mask = (oracle.arange(24) % 2 == 0).reshape(2, 3, 4)[(slice(None),) * len(rows) + (0,) * (3 - len(rows))]
+        told = []
+        for t, key in ((given.clone(), mask), (_oracle.from_oracle(given), _oracle.from_oracle(mask))):
+            try:
+                t[key] = value
+                told.append(str(t.tolist()))
+            except Exception as error:
+                told.append(f"{type(error).__name__}: {error}")
+        assert told[0] == told[1]
