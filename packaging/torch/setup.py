@@ -22,6 +22,6 @@ setup(
     license="Apache-2.0",
     python_requires=">=3.10",
     install_requires=["mindtorch_v2"],
-    packages=["torch", "torch_npu", "functorch", "functorch.experimental"],
+    packages=["torch", "torch_npu", "functorch", "functorch.compile", "functorch.einops", "functorch.experimental"],
     package_dir={name: str(FILES / name) for name in ("torch", "torch_npu", "functorch")},
 )

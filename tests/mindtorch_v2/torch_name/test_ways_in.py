@@ -194,3 +194,25 @@ def test_pickles_of_subclasses_name_what_pytorch_reads() -> None:
         "print(type(y).__name__, y.note, pickle.loads(pickle.dumps(x)).note)\n",
     )
     assert (done.stdout, done.stderr) == ("True\nSub 3 3\n", "")
+
+
+def test_functorch_rearranges_by_patterns() -> None:
+    assert answer(
+        "import json, torch; from functorch.einops import rearrange\n"
+        "def shape(*args, **sizes):\n"
+        "    try: return list(rearrange(*args, **sizes).shape)\n"
+        "    except Exception as e: return type(e).__name__ + ': ' + str(e)\n"
+        "x = torch.arange(24).reshape(2, 3, 4)\n"
+        "print(json.dumps([shape(x, 'a b (c d) -> (a c) b d', c=2), shape([x, x], 'n ... c -> c (...) n'), "
+        "shape(x, '... c -> c ... 1'), rearrange(x, 'a b c -> c (a b)')[1].tolist(), shape(x, 'a b -> b a'), "
+        "shape(x, 'a b c -> a b'), shape(x, 'a (b (c)) -> a b c'), shape(x, 'a b (c d) -> a b c d', d=3)]))"
+    ) == [
+        [4, 3, 2],
+        [4, 6, 2],
+        [4, 2, 3, 1],
+        [1, 5, 9, 13, 17, 21],
+        "ValueError: Number of dimensions in pattern (2) must be equal to the number of dimensions in the tensor (3)",
+        "ValueError: Identifiers only on one side of rearrange expression (should be on both): {'c'}",
+        "ValueError: Axis composition is one-level (brackets inside brackets not allowed)",
+        "DimensionBindError: inferred dimension does not evenly fit into larger dimension: 4 vs ('?', 3)",
+    ]
