@@ -113,6 +113,7 @@ class _Leaf:
         self.plain = fn.__code__
         self.inner = types.FunctionType(fn.__code__, fn.__globals__, fn.__name__, fn.__defaults__, fn.__closure__)
         self.inner.__kwdefaults__ = fn.__kwdefaults__
+        self.inner.__annotations__ = fn.__annotations__
         self.code = _CODE.replace(
             co_consts=tuple(self.serve if c == "serve" else c for c in _CODE.co_consts), co_name=fn.__name__
         )
@@ -169,6 +170,12 @@ class _Leaves:
 
 
 _LEAVES = _Leaves()
+
+
+def as_written(fn: Any) -> Any:
+    """A function with the code that it was written with."""
+    leaf = _LEAVES.found.get(fn) if isinstance(fn, types.FunctionType) else None
+    return fn if leaf is None else leaf.inner
 
 
 def _functional() -> list[Any]:

@@ -21,6 +21,7 @@ from typing import Any
 
 import mindtorch_v2 as torch
 
+from .. import _native
 from ..nn.modules._walk import quicken
 from ..utils import _pytree as pytree
 from . import _leaves
@@ -101,6 +102,18 @@ def _patch_function(fn: FunctionType, nargs: int) -> FunctionType:
         co_argcount=nargs, co_posonlyargcount=0, co_kwonlyargcount=0, co_flags=fn.__code__.co_flags & ~HAS_VARSTUFF
     )
     return FunctionType(code, fn.__globals__, fn.__name__, fn.__defaults__, fn.__closure__)
+
+
+def _by_position(fn: Any, code: CodeType) -> Callable[..., Any]:
+    """A function that is recorded as a whole, with its keywords as ordinary parameters."""
+    if code.co_flags & HAS_VARSTUFF:
+        return _patch_function(fn, code.co_argcount + code.co_kwonlyargcount)
+    keywords = code.co_varnames[code.co_argcount : code.co_argcount + code.co_kwonlyargcount]
+
+    def called(*args: Any) -> Any:
+        return fn(*args[: code.co_argcount], **dict(zip(keywords, args[code.co_argcount :])))
+
+    return functools.update_wrapper(called, fn)
 
 
 @compatibility(is_backward_compatible=False)
@@ -278,7 +291,7 @@ class Tracer(TracerBase):
         self, root_fn: Any, is_module: bool, concrete_args: dict[str, Any] | tuple[Any, ...] | None = None
     ) -> tuple[Any, list[Any]]:
         """Nodes for the parameters of a function; gives a function that takes proxies for them, and those."""
-        fn = inspect.unwrap(root_fn)
+        fn = _leaves.as_written(inspect.unwrap(root_fn))
         code = fn.__code__
         total = code.co_argcount + code.co_kwonlyargcount
         names = iter(code.co_varnames)
@@ -306,7 +319,7 @@ class Tracer(TracerBase):
                 args.append(self._proxy_placeholder("*" + next(names), concrete_args, signature, fn))
             if code.co_flags & inspect.CO_VARKEYWORDS:
                 args.append(self._proxy_placeholder("**" + next(names), concrete_args, signature, fn))
-            root_fn = _patch_function(root_fn, len(args))
+            root_fn = _patch_function(root_fn, len(args)) if fn is root_fn else _by_position(root_fn, code)
         flat, in_spec = pytree.tree_flatten(tuple(args))
         if all(child.is_leaf() for child in in_spec.children()):
             return root_fn, args
@@ -394,9 +407,9 @@ class Tracer(TracerBase):
             }
         self.tensor_attrs: dict[Any, str] = {}
         self._collect_tensors(self.root, ())
-        if not isinstance(fn, FunctionType):
+        if not isinstance(fn, (FunctionType, _native.Overridable)):
             raise AssertionError(f"Expected FunctionType, got {type(fn)}")
-        fn_globals = fn.__globals__
+        fn_globals = fn.__globals__ if isinstance(fn, FunctionType) else inspect.unwrap(fn).__globals__
         fn, args = self.create_args_for_root(fn, is_module, concrete_args)
         try:
             with _new_patcher() as patcher:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import copy
+import inspect
 import pickle
 import sys
 from types import ModuleType
@@ -219,3 +220,33 @@ def test_code_of_traced_functions_is_shown_in_errors(capsys: pytest.CaptureFixtu
         traced(torch.ones(2, 2))
     shown = capsys.readouterr().err
     assert "Call using an FX-traced Module" in shown or "unbind" in shown
+
+
+@pytest.mark.parametrize("name", ["relu", "hardsigmoid", "dropout", "group_norm", "gaussian_nll_loss"])
+def test_functions_of_nn_are_traced_as_one_call(oracle: Any, name: str) -> None:
+    ours = fx.symbolic_trace(getattr(torch.nn.functional, name))
+    theirs = oracle.fx.symbolic_trace(getattr(oracle.nn.functional, name))
+    assert described(ours) == described(theirs)
+
+
+def test_functions_of_nn_are_annotated_by_types() -> None:
+    parameters = inspect.signature(torch.nn.functional.relu).parameters
+    assert parameters["input"].annotation is torch.Tensor and parameters["inplace"].annotation is bool
+
+
+def _wrapped(a: Any, b: Any) -> Any:
+    return a + b
+
+
+fx.wrap("_wrapped")
+
+
+def _asserts(x: Any) -> Any:
+    assert x.sum() > 0, "positive"
+    return _wrapped(x, 3)
+
+
+def test_rewritten_functions_see_wrapped_ones() -> None:
+    graph = submodule("fx.experimental.rewriter").RewritingTracer().trace(_asserts)
+    targets = [n.target for n in graph.nodes if n.op == "call_function"]
+    assert _wrapped in targets and torch._assert in targets

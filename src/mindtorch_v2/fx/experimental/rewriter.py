@@ -28,11 +28,19 @@ class AST_Rewriter(ast.NodeTransformer):
         if isinstance(definition, ast.FunctionDef):
             # It was decorated already.
             definition.decorator_list = []
-        code = compile(ast.fix_missing_locations(self.visit(tree)), "", "exec")
-        space = {**fn.__globals__, "__rewritten_torch": torch}
-        exec(code, space)
-        made: Any = space[fn.__name__]
-        made = FunctionType(made.__code__, space, name=fn.__name__, argdefs=fn.__defaults__, closure=None)
+        # This package is a variable of a function around it: the globals stay the module's own, where wrapped functions
+        # are replaced while a program is traced.
+        around = ast.parse("def around(__rewritten_torch):\n    return made")
+        outer = around.body[0]
+        assert isinstance(outer, ast.FunctionDef) and isinstance(definition, ast.FunctionDef)
+        outer.body.insert(0, self.visit(definition))
+        setattr(outer.body[1], "value", ast.Name(fn.__name__, ast.Load()))
+        space = dict(fn.__globals__)
+        exec(compile(ast.fix_missing_locations(around), "", "exec"), space)
+        made: Any = space["around"](torch)
+        made = FunctionType(
+            made.__code__, fn.__globals__, name=fn.__name__, argdefs=fn.__defaults__, closure=made.__closure__
+        )
         made = functools.update_wrapper(made, fn)
         made.__kwdefaults__ = copy.copy(fn.__kwdefaults__)
         del made.__wrapped__

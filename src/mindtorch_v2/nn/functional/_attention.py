@@ -3,8 +3,6 @@
 Invariant: sequences come first, then the batch, as in PyTorch; masks are additive once they are inside.
 """
 
-from __future__ import annotations
-
 import math
 from typing import Any
 

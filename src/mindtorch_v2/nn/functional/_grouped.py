@@ -3,8 +3,6 @@
 Invariant: what is refused is what PyTorch refuses on the CPU, in its words; the same holds on every device.
 """
 
-from __future__ import annotations
-
 from typing import Any
 
 import mindtorch_v2 as torch

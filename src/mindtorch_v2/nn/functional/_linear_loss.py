@@ -4,8 +4,6 @@ Invariant: both ways give the same loss; with options no tensor holds the scores
 forward pass or in the backward pass, which computes them again.
 """
 
-from __future__ import annotations
-
 import math
 import warnings
 from typing import TYPE_CHECKING, Any
@@ -49,7 +47,7 @@ def _in_pieces(
     weight: Tensor | None,
     reduction: str,
     ignore_index: int,
-    options: LinearCrossEntropyOptions,
+    options: "LinearCrossEntropyOptions",
 ) -> Tensor:
     from ...utils.checkpoint import checkpoint
 
@@ -99,7 +97,7 @@ def linear_cross_entropy(
     reduction: str = "mean",
     ignore_index: int | None = None,
     label_smoothing: float = 0.0,
-    options: LinearCrossEntropyOptions | None = None,
+    options: "LinearCrossEntropyOptions | None" = None,
 ) -> Tensor:
     """`cross_entropy(linear(input, linear_weight, linear_bias), target, ...)`; `options` save memory."""
     if not 1 <= input.dim() <= 2:

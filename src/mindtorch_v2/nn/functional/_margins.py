@@ -3,8 +3,6 @@
 Invariant: a function here only completes arguments; values and derivatives come from the rows it calls.
 """
 
-from __future__ import annotations
-
 import math
 from typing import Any
 

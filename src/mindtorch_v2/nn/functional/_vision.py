@@ -3,8 +3,6 @@
 Invariant: a function here only completes arguments; shapes, dtypes, values and derivatives come from the row it calls.
 """
 
-from __future__ import annotations
-
 import math
 import warnings
 from typing import Any
