@@ -21,7 +21,7 @@ from ._numbers import is_number
 from ._operators import definitions, overload_for
 from ._overrides import _disabled_torch_dispatch_impl, check_class, demand_grad, entered, handler_of
 from ._strides import contiguous_strides, format_strides
-from ._tensor_base import TensorBase, bump, counter, instance_of, version
+from ._tensor_base import TensorBase, bump, counter, instance_of, numel, version
 
 _NOT_RECORDED = int(AUTOGRAD) << 32
 _HIDDEN = int(TORCH_DISPATCH) << 32
@@ -365,6 +365,8 @@ def _numbers(name: str, position: int, given: Any) -> tuple[int, ...]:
 
 # -- values on the host -------------------------------------------------------------------------------------------
 def _value(t: Any) -> Any:
+    if numel(t) == 0:
+        raise RuntimeError("_local_scalar_dense: Empty tensor not supported")
     if t._keys & TORCH_DISPATCH:
         if t._storage.ptr == 0:
             raise RuntimeError(

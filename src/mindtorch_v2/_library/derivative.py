@@ -6,11 +6,12 @@ lists one by one.
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Any
 
 from .._autograd.record import run_below
 from .._dispatch.op import Op
+from .._dispatch.schema import Arg
 from .._operators import OpOverload
 from .._tensor_base import TensorBase
 from ..autograd.function import Function
@@ -49,10 +50,11 @@ def make(overload: OpOverload, formula: Formula) -> Callable[[Op, tuple[Any, ...
             )
         got = formula.backward(ctx, *ctx.call.regroup(grads))
         values = got if isinstance(got, tuple) else (got,)
-        if len(values) != positional:
+        given = ctx.call.given
+        if len(values) < given or any(g is not None for g in values[given:]):
             raise RuntimeError(
                 f"function {name}Backward returned an incorrect number of gradients (expected "
-                f"{positional}, got {len(values)})"
+                f"{given}, got {len(values)})"
             )
         return (None, *ctx.call.spread(values))
 
@@ -63,9 +65,21 @@ def make(overload: OpOverload, formula: Formula) -> Callable[[Op, tuple[Any, ...
             # A formula cannot be given for an operator that writes; what it writes keeps its history.
             return run_below(op, args, keys)
         call = Call(args, keys)
+        call.given = _given(schema.args[:positional], args)
         return call.regroup_results(generated.apply(call, *call.flat))
 
     return recorded
+
+
+def _given(parameters: Sequence[Arg], args: tuple[Any, ...]) -> int:
+    """How many arguments a call has: those at the end that are as the schema has them count as left out."""
+    count = len(parameters)
+    while count:
+        a, value = parameters[count - 1], args[count - 1]
+        if not a.has_default or isinstance(value, TensorBase) or value != a.default:
+            break
+        count -= 1
+    return count
 
 
 class Call:
@@ -73,6 +87,7 @@ class Call:
 
     def __init__(self, args: tuple[Any, ...], keys: int) -> None:
         self.keys = keys
+        self.given = len(args)
         self.sizes: list[int] = []
         self.flat: list[Any] = []
         for value in args:

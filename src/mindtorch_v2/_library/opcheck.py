@@ -45,9 +45,10 @@ def opcheck(
             f"opcheck(op, ..., test_utils={names}), expected test_utils to be subset of {tuple(CHECKS)} but it was not"
         )
     target = find(op)
-    bound = bind(target, args, kwargs or {}, False)
+    given = tuple(args)
+    bound = bind(target, given, kwargs or {}, False)
     if bound is None:
-        raise refusal(overload_for(target, ()), args, kwargs or {})
+        raise refusal(overload_for(target, ()), given, kwargs or {})
     tolerances = {"rtol": 1.3e-6 if rtol is None else rtol, "atol": 1e-5 if atol is None else atol}
     results: dict[str, Any] = {}
     for name in names:

@@ -594,3 +594,29 @@ def test_tags_are_kept(ns: str, lib: Any) -> None:
     assert not torch.ops.aten.sin.default._defined_in_python
     made = library.custom_op(f"{ns}::three", lambda x: x.clone(), mutates_args=(), schema="(Tensor x) -> Tensor")
     assert made._opoverload.tags == [tag.pt2_compliant_tag]
+
+
+def test_opcheck_takes_a_list_of_arguments(ns: str) -> None:
+    tests = ("test_schema", "test_faketensor")
+    assert library.opcheck(scaled(ns), [torch.randn(3), 2.0], test_utils=tests) == dict.fromkeys(tests, "SUCCESS")
+
+
+def test_a_derivative_leaves_out_what_the_call_does(ns: str, lib: Any) -> None:
+    lib.define("foo(Tensor w, int x=2, *, int y=3) -> Tensor")
+    lib.impl("foo", lambda w, x=2, *, y=3: w * x * y, "CPU")
+
+    def setup(ctx: Any, inputs: Any, keyword_only_inputs: Any, output: Any) -> None:
+        ctx.by = inputs[1] * keyword_only_inputs["y"]
+
+    library.register_autograd(f"{ns}::foo", lambda ctx, g: g * ctx.by, setup_context=setup, lib=lib)
+    foo = getattr(torch.ops, ns).foo
+    w = torch.ones(2, requires_grad=True)
+    foo(w).sum().backward()
+    assert w.grad.tolist() == [6.0, 6.0]
+    with pytest.raises(RuntimeError, match="incorrect number of gradients"):
+        foo(w, 5).sum().backward()
+
+
+def test_the_value_of_an_empty_tensor() -> None:
+    with pytest.raises(RuntimeError, match="_local_scalar_dense: Empty tensor not supported"):
+        torch.ops.aten._local_scalar_dense(torch.empty(0))
