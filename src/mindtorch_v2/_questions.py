@@ -130,6 +130,8 @@ def set_num_interop_threads(num: Any) -> None:
     """Say how many threads may run independent operators; once, as in PyTorch."""
     if isinstance(num, bool) or not isinstance(num, int):
         raise RuntimeError(f"set_num_interop_threads expects an int, but got {type(num).__name__}")
+    if not -(2**31) <= num < 2**31:
+        raise ValueError(f"Overflow when unpacking long{'' if -(2**63) <= num < 2**63 else ' long'}")
     if num <= 0:
         raise RuntimeError("set_num_interop_threads expects a positive integer")
     with _Interop.lock:

@@ -23,6 +23,7 @@ from ._storage import UntypedStorage
 from ._tensor_base import TensorBase
 from ._tensor_base import numel as _numel
 from ._typed_storage import TypedStorage
+from ._warn import warn_once
 
 
 def promote_types(type1: DType, type2: DType) -> DType:
@@ -127,6 +128,10 @@ def get_default_device() -> Device:
 
 def set_default_tensor_type(t: Any) -> None:
     """Only the dtype of the type matters; a type name or a class such as `torch.FloatTensor`."""
+    warn_once(
+        "torch.set_default_tensor_type() is deprecated as of PyTorch 2.1, please use torch.set_default_dtype() and "
+        "torch.set_default_device() as alternatives."
+    )
     if isinstance(t, str):
         import mindtorch_v2 as torch
 

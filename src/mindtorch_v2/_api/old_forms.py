@@ -46,8 +46,9 @@ def call(fn: Callable[..., Any], is_method: bool, given: Sequence[Any], out: Any
 def _fit(base: str, is_method: bool, given: Sequence[Any]) -> tuple[str, dict[str, int], tuple[int, ...]]:
     """The kinds of the arguments, and where they stand. A tensor without dimensions may stand where a number stood."""
     kinds = "".join(_kind(x) for x in given)
+    serves = _ANY if base in _PLAIN else _SERVES
     for pattern in _PATTERNS:
-        if len(pattern) == len(kinds) and all(k in _SERVES[p] for k, p in zip(kinds, pattern, strict=True)):
+        if len(pattern) == len(kinds) and all(k in serves[p] for k, p in zip(kinds, pattern, strict=True)):
             numbers, order = _places(base, is_method, pattern)
             if order:
                 return pattern, numbers, order
@@ -57,6 +58,8 @@ def _fit(base: str, is_method: bool, given: Sequence[Any]) -> tuple[str, dict[st
 # By the arguments of the old orders: N a number, T a tensor. A tensor of one number (t) can be either.
 _PATTERNS = ("NTTT", "NTNTT", "TNTT", "TNNTT", "TNT")
 _SERVES = {"N": "Nt", "T": "Tt"}
+# Sums and differences take numbers for tensors.
+_ANY = {"N": "Nt", "T": "NTt"}
 
 
 def _kind(x: Any) -> str:

@@ -20,7 +20,7 @@ from .._layout import preserve_format
 from .._mypyc import i64
 from .._tensor_base import TensorBase, grad_fn_of, requires_grad
 from .function_node import FunctionNode, apply_function, release_function
-from .gradients import accumulate_into, acquire, fit, fit_root, leave, sum_to
+from .gradients import accumulate_into, acquire, fit, fit_root, leave, sum_to, warn_of_cycle
 from .inplace import Slice, slice_of
 from .node import ACCUMULATE, COPY_SLICES, FREED, FUNCTION, OP, WATCH, Node, NodeHooks
 from .record import Formulas, accumulator, run_formulas
@@ -290,6 +290,8 @@ def run_backward(
 ) -> list[Any]:
     """Run from the roots. With `inputs`, only towards those edges; without `accumulate` the gradients that arrive there
     are returned in order, otherwise they end in `.grad`."""
+    if create and accumulate:
+        warn_of_cycle()
     old = modes()
     users = old & ~_AUTOGRAD_OFF if create else old | _AUTOGRAD_OFF
     task = Task(keep, inputs is None, users | _PYTHON_OFF, users)

@@ -17,6 +17,7 @@ from .._dtype import float32
 from .._mypyc import i64, is_compiled
 from .._strides import strides_dense
 from .._tensor_base import TensorBase, alias, is_contiguous, make_view, numel
+from .._warn import warn_once
 from .node import FUNCTION, WATCH, Node, meta
 from .record import zeros_at
 
@@ -268,3 +269,13 @@ def unshared_view(grads: list[Any]) -> bool:
 def untracked(g: TensorBase) -> TensorBase:
     """A gradient that is taken as it is, without the base that it was a view of."""
     return g if g._base_field is None else alias(g, g._shape, g._stride, g._offset)
+
+
+def warn_of_cycle() -> None:
+    """What a graph that leads to `.grad` comes to: parameter and gradient hold each other."""
+    warn_once(
+        "Using backward() with create_graph=True will create a reference cycle between the parameter and its gradient "
+        "which can cause a memory leak. We recommend using autograd.grad when creating the graph to avoid this. If you "
+        "have to use this function, make sure to reset the .grad fields of your parameters to None after use to break "
+        "the cycle and avoid the leak."
+    )

@@ -53,8 +53,6 @@ class RemovableHandle:
 
 
 def add_hook(hooks: HookDict, fn: Callable[..., Any], extra_dict: HookDict | None = None) -> RemovableHandle:
-    if not callable(fn):
-        raise TypeError(f"expected a callable hook, but got {type(fn).__name__}")
     handle = RemovableHandle(hooks, extra_dict=extra_dict)
     hooks[handle.id] = fn
     return handle

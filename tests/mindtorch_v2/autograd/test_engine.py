@@ -10,6 +10,7 @@ from __future__ import annotations
 import gc
 import sys
 import threading
+import warnings
 import weakref
 from collections.abc import Callable
 from typing import Any
@@ -635,3 +636,17 @@ def test_handlers_are_off_while_formulas_run() -> None:
 def test_importing_autograd_does_not_need_numpy_or_change_recursion_limits() -> None:
     assert submodule("autograd").Function is torch.autograd.Function
     assert sys.getrecursionlimit() <= 100_000
+
+
+def test_a_graph_that_ends_in_grad_is_warned_of() -> None:
+    x = torch.ones(2, requires_grad=True)
+    torch.set_warn_always(True)
+    try:
+        with pytest.warns(UserWarning, match=r"Using backward\(\) with create_graph=True"):
+            (x * x).sum().backward(create_graph=True)
+        x.grad = None
+        with warnings.catch_warnings():
+            warnings.simplefilter("error")
+            torch.autograd.grad((x * x).sum(), x, create_graph=True)
+    finally:
+        torch.set_warn_always(False)

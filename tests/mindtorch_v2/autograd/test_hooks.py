@@ -412,3 +412,12 @@ def test_views_of_a_users_gradient_are_not_taken() -> None:
     for _ in range(3):
         x.view(2).backward(g)
     assert g.tolist() == [1.0, 1.0] and x.grad.tolist() == [3.0, 3.0]
+
+
+def test_a_hook_is_asked_for_when_it_runs() -> None:
+    x = torch.ones(2, requires_grad=True)
+    y = x * 2
+    handle = y.grad_fn.register_hook(3)
+    with pytest.raises(TypeError, match="not callable"):
+        y.sum().backward()
+    handle.remove()

@@ -391,3 +391,13 @@ def test_calls_of_a_class_that_has_its_own_way() -> None:
     mine = Mine(3)
     assert type(mine) is Mine and mine.n == 3 and mine.shape == (3,)
     assert type(Bare(2, 2)) is Bare and Bare(2, 2).shape == (2, 2)
+
+
+def test_full_of_a_complex_number_follows_double_only() -> None:
+    before = torch.get_default_dtype()
+    try:
+        for default, made in ((torch.float16, torch.complex64), (torch.float64, torch.complex128)):
+            torch.set_default_dtype(default)
+            assert torch.full((2,), 1 + 1j).dtype is made
+    finally:
+        torch.set_default_dtype(before)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import importlib
 import types
+import warnings
 from collections.abc import Callable
 from typing import Any
 
@@ -158,3 +159,32 @@ OPERATOR_CALLS = _operator_calls()
 @pytest.mark.parametrize("name", OPERATOR_CALLS)
 def test_operators_take_masks_for_indices(name: str, oracle: Any) -> None:
     assert outcome(lambda: OPERATOR_CALLS[name](subject)) == outcome(lambda: OPERATOR_CALLS[name](oracle))
+
+
+def test_numbers_stand_for_the_tensors_of_a_sum() -> None:
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        yes, two, four = subject.tensor(True), subject.tensor(2), subject.tensor(4)
+        assert bool(subject.add(yes, yes, True)) is True
+        assert subject.add(two, four, 3).item() == subject.add(two, 4, 3).item() == subject.add(2, 4, 3).item() == 14
+        assert subject.sub(two, four, 3).item() == -10 and two.add(four, 3).item() == 14
+        with pytest.raises(TypeError):
+            subject.add(subject.ones(2), subject.ones(2), 3)
+
+
+def test_types_as_defaults_are_warned_of() -> None:
+    before = subject.get_default_dtype()
+    subject.set_warn_always(True)
+    try:
+        with pytest.warns(UserWarning, match=r"set_default_tensor_type\(\) is deprecated as of PyTorch 2.1"):
+            subject.set_default_tensor_type(subject.DoubleTensor)
+        assert subject.get_default_dtype() is subject.float64
+    finally:
+        subject.set_warn_always(False)
+        subject.set_default_dtype(before)
+
+
+@pytest.mark.parametrize("count, text", [(2**31, "Overflow when unpacking long"), (2**65, "long long")])
+def test_counts_of_threads_beyond_an_int_are_refused(count: int, text: str) -> None:
+    with pytest.raises(ValueError, match=text):
+        subject.set_num_interop_threads(count)

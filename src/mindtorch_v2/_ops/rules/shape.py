@@ -9,7 +9,18 @@ from typing import Any, Final, final
 
 from ..._device import CPU, META, PLACES, can_pin, device
 from ..._dispatch.op import Rule, Spec
-from ..._dtype import CATEGORY_QUANTIZED, DEFAULTS, FIRST_STORED, dtype, dtype_or_none, float32, float64, int64
+from ..._dtype import (
+    CATEGORY_QUANTIZED,
+    DEFAULTS,
+    FIRST_STORED,
+    complex32,
+    complex64,
+    dtype,
+    dtype_or_none,
+    float32,
+    float64,
+    int64,
+)
 from ..._dtype_names import c_name
 from ..._layout import channels_last, channels_last_3d, contiguous_format, preserve_format, strided
 from ..._layout import layout as layout_type
@@ -180,6 +191,9 @@ class FactoryRule(Rule):
                 check_value(args[self.value], dt)
         elif self.value:
             dt = number_dtype(args[self.value])
+            if dt is complex32:
+                # Other factories follow a default of half precision; this one does not.
+                dt = complex64
             check_value(args[self.value], dt)
         stride = contiguous_strides(size)
         if len(args) > at + 4 and args[at + 4] is not None:
