@@ -511,7 +511,7 @@ def _declare_unpool(rank: int) -> None:
             sides = "height, width" if rank == 2 else "depth, height, width"
             raise RuntimeError(f"There should be exactly {_COUNT[rank]} elements ({sides}) in output_size, but got "
                                f"{len(output_size)} elements.")
-        if min(output_size) < 0:
+        if min(output_size) < 0 and 0 not in self._shape:
             raise RuntimeError(f"max_unpooling{rank}d(): output_size must contain non-negative spatial dimensions, but "
                                f"got output_size=({', '.join(map(str, output_size))})")
         if rank == 3:
