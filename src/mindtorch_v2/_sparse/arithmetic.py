@@ -62,7 +62,10 @@ def _check_dense_operand(self: Any, other: Any) -> None:
     if is_sparse(self) != is_sparse(other):
         sparse = self if is_sparse(self) else other
         if layout_of(sparse) in BLOCKS:
-            raise refused("add.Tensor", [self, other])
+            raise RuntimeError(
+                f"add(): a tensor of layout {layout_of(sparse)} cannot be added to a dense tensor, only to one of the "
+                "same layout; to_dense() makes it dense"
+            )
 
 
 @serves("add")

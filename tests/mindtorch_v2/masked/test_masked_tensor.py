@@ -109,3 +109,11 @@ def test_names_are_pytorchs() -> None:
     ours = importlib.import_module(subject.__name__ + ".masked")
     assert sorted(theirs.__all__) == sorted(ours.__all__)
     assert all(hasattr(ours, name) for name in theirs.__all__)
+
+
+def test_allclose_is_refused() -> None:
+    t = subject.masked.masked_tensor(subject.ones(2), subject.tensor([True, False]))
+    with pytest.raises(TypeError, match="aten.allclose.default"):
+        subject.allclose(t, t)
+    with pytest.raises(TypeError, match="aten.allclose.default"):
+        t.allclose(t)

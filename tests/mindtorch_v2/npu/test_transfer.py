@@ -354,3 +354,12 @@ def test_a_late_copy_without_an_event_has_run() -> None:
             target.copy_(host, non_blocking=True)
         assert stream.query()
         assert target.cpu().tolist() == [1.0] * 100
+
+
+@pytest.mark.parametrize("device", ("cpu", "meta", "npu"))
+def test_a_geometry_with_strides_of_another_number_is_refused(device: str) -> None:
+    t = torch.ones(2, 3, device=device)
+    with pytest.raises(RuntimeError, match="expected as many strides as sizes"):
+        torch.ops.aten._strided_map(t, (2, 3), (3, 1), 0, (1, 1, 2), (2,), 1, True)
+    with pytest.raises(RuntimeError, match="expected an input of the shape"):
+        torch.ops.aten._strided_map(t, (6,), (1,), 0, (2, 2), (1, 1), 1, True)

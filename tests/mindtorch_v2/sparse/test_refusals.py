@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from .. import _oracle
-from .._subject import mindtorch_only
+from .._subject import mindtorch_only, subject
 from . import _compare, _world
 
 pytestmark = [pytest.mark.oracle, mindtorch_only]
@@ -95,3 +95,16 @@ def test_types_and_words(layout: str | None) -> None:
             if difference is not None:
                 found.append(f"{call}: {difference[:300]}")
     assert not found, "\n".join(found)
+
+
+@pytest.mark.parametrize("layout", ("bsr", "bsc"))
+@pytest.mark.parametrize("call", ("t + d", "d + t", "d.clone().add_(t)"))
+def test_blocks_are_not_added_to_dense_tensors(layout: str, call: str) -> None:
+    """PyTorch gives the words of an assertion."""
+    for library in (_oracle.load(), subject):
+        d = library.ones(4, 4)
+        t = getattr(d, f"to_sparse_{layout}")((2, 2))
+        with pytest.raises(RuntimeError):
+            eval(call, {"t": t, "d": d})
+    with pytest.raises(RuntimeError, match=f"layout torch.sparse_{layout} cannot be added to a dense tensor"):
+        eval(call, {"t": t, "d": d})

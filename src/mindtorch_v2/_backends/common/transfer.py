@@ -501,12 +501,12 @@ class StridedMapKernel(Kernel):
     def run(self, op: Op, args: tuple[Any, ...], keys: i64) -> Any:
         src = args[0]
         assert isinstance(src, TensorBase)
+        s = op.infer(args)
+        assert isinstance(s, Spec)
         if may_overlap(args[1], args[2]) or may_overlap(args[4], args[5]):
             raise NotImplementedError(
                 f"the gradient of as_strided with overlapping memory is not implemented for device '{src._device}'"
             )
-        s = op.infer(args)
-        assert isinstance(s, Spec)
         out = empty_spec(s)
         map_plain(out, src, args[1], args[2], args[3], args[4], args[5], args[6])
         return out

@@ -167,6 +167,10 @@ def _strided_map(self: Any, size: Any, stride: Any, offset: int, to_size: Any, t
     return _index.call((added(source, self), (target,))) / _index.call((visits, (target,)))
 
 
-npu("_strided_map", choose(
-    lambda self, size, stride, offset, to_size, to_stride, *rest:
-    may_overlap(size, stride) or may_overlap(to_size, to_stride), {False: STRIDED_MAP, True: parts(_strided_map)}))
+def _visits_twice(self: Any, size: Any, stride: Any, offset: int, to_size: Any, to_stride: Any, *rest: Any) -> bool:
+    """Of geometries that are none the rule speaks."""
+    fits = len(size) == len(stride) and len(to_size) == len(to_stride)
+    return fits and (may_overlap(size, stride) or may_overlap(to_size, to_stride))
+
+
+npu("_strided_map", choose(_visits_twice, {False: STRIDED_MAP, True: parts(_strided_map)}))
