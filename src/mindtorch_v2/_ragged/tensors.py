@@ -10,6 +10,7 @@ from typing import Any
 import mindtorch_v2 as torch
 
 from .._layout import contiguous_format, preserve_format
+from .._ops.rules.questions import dimension
 from .._overrides import _disabled_torch_function_impl
 from .._tensor import Tensor
 from .history import components, values_of
@@ -137,7 +138,7 @@ class StridedNestedTensor(_Nested):
     def size(self, dim: int | None = None) -> Any:
         if dim is None:
             raise RuntimeError(_NO_SIZES.format("sizes"))
-        d = self._dimension("size", dim)
+        d = dimension(self, "size", dim)
         n = self._shape[d]
         if isinstance(n, torch.SymInt):
             raise RuntimeError(f"Given dimension {d} is irregular and does not have a size.")

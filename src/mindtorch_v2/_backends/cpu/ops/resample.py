@@ -76,15 +76,15 @@ def _serve(name: str, mode: Any, aligned: bool) -> None:
     def options(rest: tuple[Any, ...]) -> tuple[bool, tuple[Any, ...]]:
         return (rest[0], rest[1:]) if aligned else (False, rest)
 
-    def forward(out: Any, self: Any, output_size: Ints, *rest: Any) -> None:
+    def forward(out: Any, self: Any, output_size: Any, *rest: Any) -> None:
         align, scales = options(rest)
         sizes = self._shape[2:]
         if self._dtype is uint8 and name in BYTES:
-            _bytes(out, self, taps_of(mode, sizes, output_size, align, scales, True))
+            _bytes(out, self, taps_of(mode, sizes, tuple(output_size), align, scales, True))
             return
         _run(out, self, mode, sizes, tuple(output_size), align, scales, False)
 
-    def backward(out: Any, grad_output: Any, output_size: Ints, input_size: Ints, *rest: Any) -> None:
+    def backward(out: Any, grad_output: Any, output_size: Any, input_size: Any, *rest: Any) -> None:
         align, scales = options(rest)
         sizes = tuple(input_size[2:])
         _run(out, grad_output, mode, sizes, tuple(output_size), align, scales, True)
