@@ -79,8 +79,8 @@ def _by_head(t: TensorBase) -> Any:
 
 def _ordered_like(t: TensorBase) -> TensorBase:
     """For a result in the order of an operand: heads that lie behind tokens are joined again without a copy. Without
-    heads it is contiguous, as in PyTorch."""
-    if len(t._shape) == 3:
+    heads, and where features do not lie side by side, it is contiguous, as in PyTorch."""
+    if len(t._shape) == 3 or t._stride[3] != 1:
         return empty_contiguous(t._shape, t._dtype, t._device)
     return empty(t._shape, preserved_strides(t), t._dtype, t._device)
 
