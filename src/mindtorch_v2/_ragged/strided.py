@@ -351,7 +351,14 @@ def _select(op: Op, self: Any, dim: int, index: int) -> Any:
         if not -count <= index < count:
             raise IndexError(f"index {index} is out of bounds for dimension 0 with size {count}")
         return components(self)[index]
-    return viewed(self, [t.select(d - 1, index) for t in plain(self)])
+    many = plain(self)
+    for i, t in enumerate(many):
+        if not 0 <= index < t._shape[d - 1]:  # as PyTorch, which does not count from the end here
+            raise IndexError(
+                f"index {index} is out of bounds for dimension {d - 1} of the {i}th constituent tensor with size "
+                f"{t._shape[d - 1]}"
+            )
+    return viewed(self, [t.select(d - 1, index) for t in many])
 
 
 @serves(STRIDED, "narrow")

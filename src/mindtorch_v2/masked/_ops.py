@@ -163,15 +163,23 @@ _SPARSE_TOO = {"mean": "strided or sparse_csr"} | dict.fromkeys(
 )
 
 
-def _check_layout(name: str, input: Any) -> None:
-    if input.layout == _torch().jagged:
-        wanted = _SPARSE_TOO.get(name, "strided")
-        raise ValueError(f"masked {name} expects {wanted} tensor (got {input.layout} tensor)")
+def _check_layout(name: str, input: Any, mask: Any) -> None:
+    torch = _torch()
+    layout = input.layout
+    if layout == torch.strided:
+        return
+    looks_first = mask is not None and name not in ("mean", "std/var") and layout != torch.jagged
+    if looks_first and layout not in (torch.sparse_coo, torch.sparse_csr):
+        raise ValueError(f"_input_mask expects strided or sparse COO or sparse CSR tensor but got {layout}")
+    wanted = _SPARSE_TOO.get(name, "strided")
+    if str(layout).rpartition(".")[2] not in wanted:
+        raise ValueError(f"masked {name} expects {wanted} tensor (got {layout} tensor)")
 
 
-def _masked(name: str, input: Any, mask: Any, ord: Any = 2) -> Any:
-    """The input with the identity of a reduction where the mask is False; the data of a masked tensor with its own."""
-    _check_layout(name, input)
+def _masked(name: str, input: Any, mask: Any, ord: Any = 2, by: str | None = None) -> Any:
+    """The input with the identity of a reduction where the mask is False; the data of a masked tensor with its own.
+    by: the function that asks, if it is not the reduction."""
+    _check_layout(by or name, input, mask)
     if _is_masked_tensor(input):
         return _combine_function().apply(input.get_data(), input.get_mask(), name, ord)
     return input if mask is None else _with_identity(name, input, mask, ord)
@@ -276,7 +284,7 @@ def argmax(
 ) -> Any:
     """Where the largest of the elements whose mask is True stands; in the dtype of the input, as PyTorch has it."""
     dtype = input.dtype if dtype is None else dtype
-    return _torch().argmax(_masked("amax", input, mask), dim, bool(keepdim)).to(dtype=dtype)
+    return _torch().argmax(_masked("amax", input, mask, by="argmax"), dim, bool(keepdim)).to(dtype=dtype)
 
 
 def argmin(
@@ -284,7 +292,7 @@ def argmin(
 ) -> Any:
     """Where the smallest of the elements whose mask is True stands; in the dtype of the input, as PyTorch has it."""
     dtype = input.dtype if dtype is None else dtype
-    return _torch().argmin(_masked("amin", input, mask), dim, bool(keepdim)).to(dtype=dtype)
+    return _torch().argmin(_masked("amin", input, mask, by="argmin"), dim, bool(keepdim)).to(dtype=dtype)
 
 
 def logsumexp(input: Any, dim: Any = None, *, keepdim: bool = False, dtype: Any = None, mask: Any = None) -> Any:
@@ -311,7 +319,6 @@ def norm(
 
 def _counted(input: Any, dim: Any, keepdim: bool, dtype: Any, mask: Any) -> tuple[Any, Any, Any]:
     """How many elements there are, their sum, and the mask in the input's shape."""
-    _check_layout("mean", input)
     if mask is None:
         ones = _torch().ones(input.shape, dtype=_torch().int64, device=input.device)
         return sum(ones, dim, keepdim=keepdim), sum(input, dim, keepdim=keepdim, dtype=dtype), None
@@ -328,7 +335,10 @@ def mean(input: Any, dim: Any = None, *, keepdim: bool | None = False, dtype: An
             f"mean(): Could not infer output dtype. {source} dtype must be either a floating point or "
             f"complex dtype. Got: {dtype}"
         )
-    if input.layout == _torch().sparse_csr and mask is not None:
+    _check_layout("mean", input, mask)
+    if input.layout == _torch().sparse_csr:
+        if mask is None:
+            raise ValueError("masked mean expects explicit mask for sparse_csr tensor input")
         zero = _torch().zeros((), dtype=input.dtype, device=input.device)
         kept = _where(_input_mask(input, mask=mask), input, zero)
         return _of_entries("mean", kept, _dims(dim, input.dim()), keepdim, dtype, mask)
@@ -352,6 +362,7 @@ def _variance(
     input: Any, dim: Any, unbiased: bool | None, correction: float | None, keepdim: bool | None, dtype: Any, mask: Any
 ) -> Any:
     torch = _torch()
+    _check_layout("std/var", input, mask)
     if unbiased is not None and correction is not None:
         raise AssertionError("Only one of unbiased and correction may be given")
     less = float(correction) if correction is not None else 0.0 if unbiased is not None and not unbiased else 1.0
@@ -400,13 +411,13 @@ def std(
 def cumsum(input: Any, dim: int, *, dtype: Any = None, mask: Any = None) -> Any:
     """Sums of the elements so far whose mask is True."""
     dtype = input.dtype if dtype is None else dtype
-    return _torch().cumsum(_masked("sum", input, mask), _dims(dim, input.dim())[0], dtype=dtype)
+    return _torch().cumsum(_masked("sum", input, mask, by="cumsum"), _dims(dim, input.dim())[0], dtype=dtype)
 
 
 def cumprod(input: Any, dim: int, *, dtype: Any = None, mask: Any = None) -> Any:
     """Products of the elements so far whose mask is True."""
     dtype = input.dtype if dtype is None else dtype
-    return _torch().cumprod(_masked("prod", input, mask), _dims(dim, input.dim())[0], dtype=dtype)
+    return _torch().cumprod(_masked("prod", input, mask, by="cumprod"), _dims(dim, input.dim())[0], dtype=dtype)
 
 
 def logaddexp(input: Any, other: Any, *, dtype: Any = None, input_mask: Any = None, other_mask: Any = None) -> Any:
@@ -419,23 +430,24 @@ def logaddexp(input: Any, other: Any, *, dtype: Any = None, input_mask: Any = No
 def softmax(input: Any, dim: int, *, dtype: Any = None, mask: Any = None) -> Any:
     """Softmax over the elements whose mask is True."""
     dtype = input.dtype if dtype is None else dtype
-    return _torch().softmax(_masked("amax", input, mask), _dims(dim, input.dim())[0], dtype=dtype)
+    return _torch().softmax(_masked("amax", input, mask, by="softmax"), _dims(dim, input.dim())[0], dtype=dtype)
 
 
 def log_softmax(input: Any, dim: int, *, dtype: Any = None, mask: Any = None) -> Any:
     """The logarithm of softmax over the elements whose mask is True."""
     dtype = input.dtype if dtype is None else dtype
-    return _torch().log_softmax(_masked("amax", input, mask), _dims(dim, input.dim())[0], dtype=dtype)
+    return _torch().log_softmax(_masked("amax", input, mask, by="log_softmax"), _dims(dim, input.dim())[0], dtype=dtype)
 
 
 def softmin(input: Any, dim: int, *, dtype: Any = None, mask: Any = None) -> Any:
     """Softmax of the negated elements whose mask is True."""
     dtype = input.dtype if dtype is None else dtype
-    return _torch().softmax(-_masked("amin", input, mask), _dims(dim, input.dim())[0], dtype=dtype)
+    return _torch().softmax(-_masked("amin", input, mask, by="softmin"), _dims(dim, input.dim())[0], dtype=dtype)
 
 
 def normalize(input: Any, ord: float, dim: int, *, eps: float = 1e-12, dtype: Any = None, mask: Any = None) -> Any:
     """The elements whose mask is True divided by their norm, or by `eps` if that is larger; zero elsewhere."""
     dtype = input.dtype if dtype is None else dtype
+    _check_layout("normalize", input, mask)
     length = norm(input, ord, dim, keepdim=True, dtype=dtype, mask=mask)
     return _masked("sum", input, mask) / _torch().maximum(length, length.new_full((), eps))

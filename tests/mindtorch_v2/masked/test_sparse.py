@@ -51,3 +51,28 @@ def test_sparse_results_are_compared_by_entries() -> None:
             torch.testing.assert_close(_placed(t, layout), _placed(t * 2, layout))
         with pytest.raises(AssertionError, match="number of specified values"):
             torch.testing.assert_close(_placed(t, layout), _placed(t + 1, layout))
+
+
+_OTHERS = "sum prod amax argmax argmin mean median logsumexp var std softmax log_softmax softmin cumsum cumprod".split()
+
+
+def _refusal(library: Any, name: str, kind: str, masked: bool) -> Any:
+    data = library.arange(12.0, dtype=library.float64).reshape(3, 4)
+    sizes = ((1, 1),) if kind in ("bsr", "bsc") else ()
+    of_kind = [getattr(t, f"to_sparse_{kind}")(*sizes) for t in (data, data > 3)]
+    module = importlib.import_module(library.__name__ + ".masked")
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        try:
+            getattr(module, name)(of_kind[0], 1, mask=of_kind[1] if masked else None)
+        except Exception as error:
+            return type(error).__name__, str(error)
+    return None
+
+
+@pytest.mark.oracle
+@pytest.mark.parametrize("masked", (False, True))
+@pytest.mark.parametrize("kind", ("coo", "csr", "csc", "bsr", "bsc"))
+@pytest.mark.parametrize("name", _OTHERS)
+def test_layouts_that_a_function_does_not_take(name: str, kind: str, masked: bool) -> None:
+    assert _refusal(torch, name, kind, masked) == _refusal(_oracle.load(), name, kind, masked)

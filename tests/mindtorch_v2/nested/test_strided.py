@@ -17,7 +17,7 @@ s+s|s*s|s-s|s+1|2*s|s/2|s*torch.tensor(2.)|s*some(3)|s+some(2,1,3)|s+s.transpose
 s.transpose(1,2)|s.transpose(0,1)|s.transpose(1,2).relu()|s.transpose(1,2).contiguous()|s.squeeze(0)|s.squeeze(1)|s.unsqueeze(1)
 s.unsqueeze(1).squeeze(1)|s.unsqueeze(0)|s.sum(1)|s.sum(-1,keepdim=True)|s.sum(-1)|s.softmax(-1)|s.softmax(0)|s.clone()|s.detach()
 s.view(3,-1,3,1)|s.view(3,3)|s.view(-1,-1,3)|s.reshape(3,-1,1,3)|torch.cat([s,s])|torch.cat([s,some(3)])|s.narrow(0,0,2)|s.narrow(1,0,1)
-s[0]|s[0,1]|s[[0]]|s[None]|s.select(0,7)|s.chunk(3,-1)|s.chunk(2,-1)|s.chunk(2,1)|s.split_with_sizes([1,2],-1)|s.split_with_sizes([1,1],-1)
+s[0]|s[0,1]|s[[0]]|s[None]|s.select(0,7)|s.select(1,-1)|s.select(2,-1)|s.select(2,0)|s.select(1,7)|s.chunk(3,-1)|s.chunk(2,-1)|s.chunk(2,1)|s.split_with_sizes([1,2],-1)|s.split_with_sizes([1,1],-1)
 s.to_padded_tensor(0.)|s.to_padded_tensor(-1.,(3,5,4))|s.to_padded_tensor(0.,(3,2,2))|s.to_padded_tensor(0.,(3,5))|s.float()|s.bool()
 s@s.transpose(1,2)|torch.bmm(s,some(3,3,1))|torch.bmm(s,some(2,3,1))|F.linear(s,some(2,3))|F.linear(s,some(2,3),some(2))
 F.linear(s.transpose(1,2),some(2,3))|F.layer_norm(s,(3,),some(3),some(3))|F.layer_norm(s,(3,))|F.dropout(s,0.)|s.is_same_size(s)
