@@ -417,23 +417,35 @@ def eig(outs: Any, self: Any) -> None:
         return
     if not numpy.isfinite(a).all():
         raise RuntimeError("torch.linalg.eig: input tensor should not contain infs or NaNs.")
-    values, vectors = _eig_one(a) if a.ndim == 2 and a.dtype.kind == "f" else batched(numpy.linalg.eig, a)
-    np_view(outs[0])[...] = values
-    np_view(outs[1])[...] = vectors
+    values, vectors = np_view(outs[0]), np_view(outs[1])
+    if a.dtype.kind == "f":
+        # One by one, so that a matrix in a batch has the vectors that it has alone.
+        for at in places(a.shape[:-2]):
+            values[at], vectors[at] = _eig_one(a[at])
+        return
+    values[...], vectors[...] = batched(numpy.linalg.eig, a)
+
+
+def _svd_each(outs: Any, a: Any, full_matrices: bool, compute_uv: bool) -> bool:
+    """One by one, so that a matrix in a batch has the vectors that it has alone; False if one does not converge."""
+    (gesdd,) = lapack(("gesdd",), a)
+    left, values, right = np_view(outs[0]), np_view(outs[1]), np_view(outs[2])
+    for at in places(a.shape[:-2]):
+        U, S, Vh, status = gesdd(a[at], compute_uv=compute_uv, full_matrices=full_matrices)
+        if status != 0:
+            return False
+        values[at] = S
+        if compute_uv:
+            left[at], right[at] = U, Vh
+    return True
 
 
 def svd(outs: Any, A: Any, full_matrices: bool, compute_uv: bool, driver: str | None) -> None:
     if not compute_uv and _spectrum(outs[1], A, False):
         return
     a = np_view(A)
-    if a.ndim == 2 and a.size and isfinite(a.sum().real):
-        (gesdd,) = lapack(("gesdd",), a)
-        U, S, Vh, status = gesdd(a, compute_uv=compute_uv, full_matrices=full_matrices)
-        if status == 0:
-            np_view(outs[1])[...] = S
-            if compute_uv:
-                np_view(outs[0])[...], np_view(outs[2])[...] = U, Vh
-            return
+    if a.size and isfinite(a.sum().real) and _svd_each(outs, a, full_matrices, compute_uv):
+        return
     import numpy
 
     finite = numpy.isfinite(a).all((-2, -1))
