@@ -362,13 +362,13 @@ def _variance(
     input: Any, dim: Any, unbiased: bool | None, correction: float | None, keepdim: bool | None, dtype: Any, mask: Any
 ) -> Any:
     torch = _torch()
-    _check_layout("std/var", input, mask)
     if unbiased is not None and correction is not None:
         raise AssertionError("Only one of unbiased and correction may be given")
     less = float(correction) if correction is not None else 0.0 if unbiased is not None and not unbiased else 1.0
     if dtype is None:
         dtype = input.dtype if input.dtype.is_floating_point or input.dtype.is_complex else torch.float32
     computed = dtype if dtype.is_floating_point or dtype.is_complex else torch.float32
+    _check_layout("std/var", input, mask)
     count, total, kept = _counted(input, dim, True, dtype, mask)
     away = input - total / count
     squares = sum(away * away.conj(), dim, keepdim=keepdim, dtype=computed, mask=kept)
