@@ -35,11 +35,13 @@ FATAL = {("meshgrid", "jagged")}
 # Where PyTorch answers otherwise for reasons of its own: rows of COO that should broadcast are left out (mul); the
 # negation of index tensors in lists, and of those whose memory is read, is overlooked; `equal` of jagged tensors fails
 # after it is computed; masked norms fail by a wrong keyword; permuted tensors with unsorted indices count as coalesced.
+# `a.__rsub__(b)`, called by name, is `b - a` in compiled classes, where PyTorch asks for `rsub`, which these lack.
 OTHERWISE = {
     ("mul", "coo"), ("__rmul__", "coo"), ("tensor_split", "neg"), ("index_put", "neg"), ("_unsafe_masked_index", "neg"),
     ("nn.functional.binary_cross_entropy", "neg"), ("nn.functional.ctc_loss", "neg"), ("equal", "jagged"),
     ("norm", "masked"), ("permute", "coo"), ("to_sparse", "bsr"), ("_native_batch_norm_legit", "neg"),
     ("resize_as_", "masked"), ("linspace", "masked"), ("logspace", "masked"), ("nn.functional.pad", "masked"),
+    ("__rsub__", "nested"), ("__rsub__", "jagged"), ("__rsub__", "masked"),
     ("linalg.matrix_rank", "coo"), ("linalg.pinv", "coo"), ("nn.functional.linear", "csc"), ("addr", "csc"),
 }  # fmt: skip
 
