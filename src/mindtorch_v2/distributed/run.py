@@ -1,29 +1,29 @@
 """`torchrun`: starts the processes of a job on this machine, watches them, and starts them again when one fails.
 
-Invariant: the agent holds the store by which its workers meet, so a new attempt needs no new port; when the agent ends,
-by itself or by a signal, no worker is left.
+Invariant: every option becomes a field of a `LaunchConfig`; the agent (`launcher._agent`) does the rest.
 """
 
 from __future__ import annotations
 
 import argparse
 import os
-import signal
-import subprocess
+import shutil
 import sys
-import tempfile
-import threading
-import time
 import uuid
 from collections.abc import Callable
-from typing import Any, TextIO
+from importlib import metadata
+from typing import Any
 
-from .elastic.multiprocessing.api import Called, Std, to_map
-from .elastic.multiprocessing.errors import ChildFailedError, ProcessFailure, record
+from .elastic.multiprocessing.api import DefaultLogsSpecs, LogsSpecs, Std
+from .elastic.multiprocessing.errors import record
+from .launcher.api import LaunchConfig, elastic_launch
 
-__all__ = ["get_args_parser", "main", "parse_args", "run"]
+__all__ = ["config_from_args", "get_args_parser", "main", "parse_args", "run", "run_script_path"]
 
-_GRACE = 15.0  # seconds between asking a worker to end and ending it
+
+def _words(text: str) -> list[str]:
+    """Words between commas; two commas are a comma in a word."""
+    return [each.replace("\0", ",") for each in text.replace(",,", "\0").split(",") if each]
 
 
 def get_args_parser() -> argparse.ArgumentParser:
@@ -54,8 +54,19 @@ def get_args_parser() -> argparse.ArgumentParser:
     option("-t", "--tee", default="0", help="what goes to files and to the console")
     option("--node-rank", type=int, default=0, help="this node's place")
     option("--master-addr", default="127.0.0.1", help="the first node's address")
-    option("--master-port", type=int, default=29500, help="the first node's port")
+    option("--master-port", type=int, default=None, help="the first node's port: 29500 unless said")
     option("--local-addr", default=None, help="this node's address")
+    option("--event-log-handler", default="null", help="where events of the agent go: null")
+    option("--local-ranks-filter", default="", help="workers whose output is seen: 0,1; files have that of all")
+    filters: dict[str, Any] = {"default": [], "type": _words}
+    for name in ("stdout", "stderr"):
+        told = f"words of lines of {name} that are kept in a file of their own as well, of workers under --tee"
+        option(f"--duplicate-{name}-filters", help=told, **filters)
+    option("--logs-specs", default=None, help="an entry point of torchrun.logs_specs: a class that places output")
+    option("--numa-binding", default=None, choices=["node", "socket", "exclusive", "core-complex"])
+    option("--signals-to-handle", default="SIGTERM,SIGINT,SIGHUP,SIGQUIT", help="signals that end the job")
+    option("--shutdown-timeout", type=int, default=None, help="seconds between asking a worker to end and ending it")
+    option("--virtual-local-rank", action="store_true", help="each worker sees its own device alone, as the first")
     parser.add_argument("training_script")
     parser.add_argument("training_script_args", nargs=argparse.REMAINDER)
     return parser
@@ -63,7 +74,11 @@ def get_args_parser() -> argparse.ArgumentParser:
 
 def parse_args(args: list[str] | None) -> argparse.Namespace:
     """The arguments; those that are not given may stand in the environment, as PET_NNODES and so on."""
-    parser = get_args_parser()
+    return parsed(get_args_parser(), args)
+
+
+def parsed(parser: argparse.ArgumentParser, args: list[str] | None) -> argparse.Namespace:
+    """What a parser reads, with the environment below it."""
     for action in parser._actions:
         value = os.environ.get(f"PET_{action.dest.upper()}")
         if value is not None and action.option_strings:
@@ -95,213 +110,129 @@ def parse_min_max_nnodes(nnodes: str) -> tuple[int, int]:
     return int(parts[0]), int(parts[-1])
 
 
-class Agent:
-    """The workers of this node: commands, or processes that call a function."""
+def get_use_env(args: argparse.Namespace) -> bool:
+    """Whether workers learn their place from the environment alone; `torch.distributed.launch` tells them otherwise."""
+    return bool(getattr(args, "use_env", True))
 
-    def __init__(self, args: argparse.Namespace, function: Callable[..., Any] | None = None) -> None:
-        least, most = parse_min_max_nnodes(args.nnodes)
-        if args.standalone and most > 1:
-            raise ValueError("--standalone starts the workers of one node; --nnodes asks for more")
-        if least != most:
-            raise NotImplementedError(f"--nnodes={args.nnodes}: a number of nodes that changes is not served")
-        if args.run_path:
-            raise NotImplementedError("--run-path is not served; without it a script runs in a process of its own too")
-        self.args, self.nodes = args, most
-        self.local = determine_local_world_size(str(args.nproc_per_node))
-        self.host, self.port = args.master_addr, int(args.master_port)
-        if args.standalone:
-            self.host, self.port = "127.0.0.1", 0
-        elif args.rdzv_endpoint:
-            host, _, port = args.rdzv_endpoint.partition(":")
-            self.host, self.port = host, int(port) if port else 29400
-        self.node = int(args.node_rank)
-        if not 0 <= self.node < self.nodes:
-            raise ValueError(f"--node-rank={self.node}: there are {self.nodes} nodes")
-        self.id = str(uuid.uuid4()) if args.standalone and args.rdzv_id == "none" else args.rdzv_id
-        self.function, self.grace = function, _GRACE
-        self.redirects, self.tee = (self._streams_of(each) for each in (args.redirects, args.tee))
-        self.workers: list[subprocess.Popen[str] | Called] = []
-        self.threads: list[threading.Thread] = []
-        self.files: list[TextIO] = []
-        self.folder = ""
-        self.stopped: int | None = None
 
-    def _streams_of(self, given: Any) -> dict[int, Std]:
-        return to_map(Std.from_str(given) if isinstance(given, str) else given, self.local)
+def get_rdzv_endpoint(args: argparse.Namespace) -> str:
+    """Where nodes meet."""
+    if args.rdzv_backend == "static" and not args.rdzv_endpoint:
+        return f"{args.master_addr}:{29500 if args.master_port is None else args.master_port}"
+    return str(args.rdzv_endpoint)
 
-    # What a worker is started with.
 
-    def _command(self) -> list[str]:
-        args = self.args
-        if args.no_python:
-            if args.module:
-                raise ValueError("Don't use both the '--no-python' flag and the '--module' flag at the same time.")
-            return [args.training_script, *args.training_script_args]
-        python = [os.environ.get("PYTHON_EXEC", sys.executable), "-u"]
-        if args.module:
-            python.append("-m")
-        return [*python, args.training_script, *args.training_script_args]
+def _settings(text: str) -> dict[str, str]:
+    found: dict[str, str] = {}
+    for each in filter(None, text.strip().split(",")):
+        key, *values = each.split("=", 1)
+        if not key.strip() or not values or not values[0].strip():
+            raise ValueError(
+                "The rendezvous configuration string must be in format <key1>=<value1>,...,<keyN>=<valueN>."
+            )
+        found[key.strip()] = values[0].strip()
+    return found
 
-    def _environment(self, local: int, attempt: int) -> dict[str, str]:
-        rank, world = self.node * self.local + local, self.nodes * self.local
-        made = {
-            **os.environ,
-            "LOCAL_RANK": str(local),
-            "RANK": str(rank),
-            "GROUP_RANK": str(self.node),
-            "ROLE_RANK": str(rank),
-            "ROLE_NAME": self.args.role,
-            "LOCAL_WORLD_SIZE": str(self.local),
-            "WORLD_SIZE": str(world),
-            "GROUP_WORLD_SIZE": str(self.nodes),
-            "ROLE_WORLD_SIZE": str(world),
-            "MASTER_ADDR": self.host,
-            "MASTER_PORT": str(self.port),
-            "TORCHELASTIC_RESTART_COUNT": str(attempt),
-            "TORCHELASTIC_MAX_RESTARTS": str(self.args.max_restarts),
-            "TORCHELASTIC_RUN_ID": self.id,
-            "TORCHELASTIC_USE_AGENT_STORE": "True",
-            "TORCHELASTIC_ERROR_FILE": self._error_file(local, attempt),
-        }
-        if self.local > 1:
-            made.setdefault("OMP_NUM_THREADS", "1")
-        return made
 
-    def _folder_of(self, local: int, attempt: int) -> str:
-        path = os.path.join(self.folder, f"attempt_{attempt}", str(local))
-        os.makedirs(path, exist_ok=True)
-        return path
+def _shown(text: str) -> set[int] | None:
+    if not text:
+        return None
+    try:
+        return {int(each) for each in text.split(",")}
+    except ValueError as error:
+        raise ValueError(
+            "--local_ranks_filter must be a comma-separated list of integers e.g. --local_ranks_filter=0,1,2"
+        ) from error
 
-    def _error_file(self, local: int, attempt: int) -> str:
-        return os.path.join(self._folder_of(local, attempt), "error.json")
 
-    # Output.
-
-    def _streams(self, local: int, attempt: int) -> tuple[Any, Any]:
-        kept: list[Any] = []
-        for bit, name in ((1, "stdout"), (2, "stderr")):
-            path = os.path.join(self._folder_of(local, attempt), f"{name}.log")
-            if self.tee[local] & bit:
-                kept.append(subprocess.PIPE)
-            elif self.redirects[local] & bit:
-                kept.append(open(path, "w"))
-                self.files.append(kept[-1])
-            else:
-                kept.append(None)
-        return kept[0], kept[1]
-
-    def _tee(self, source: TextIO, console: TextIO, local: int, attempt: int, name: str) -> None:
-        with open(os.path.join(self._folder_of(local, attempt), f"{name}.log"), "w") as file:
-            for line in source:
-                file.write(line)
-                console.write(f"[{self.args.role}{local}]:{line}")
-                console.flush()
-
-    def _worker(self, local: int, attempt: int, out: Any, err: Any) -> subprocess.Popen[str] | Called:
-        environment = self._environment(local, attempt)
-        if self.function is None:
-            return subprocess.Popen(self._command(), env=environment, stdout=out, stderr=err, text=True)
-        args = tuple(self.args.training_script_args)
-        return Called(self.args.start_method, self.function, args, environment, (out, err))
-
-    def _start(self, attempt: int) -> None:
-        for local in range(self.local):
-            out, err = self._streams(local, attempt)
-            worker = self._worker(local, attempt, out, err)
-            self.workers.append(worker)
-            for source, console, name in ((worker.stdout, sys.stdout, "stdout"), (worker.stderr, sys.stderr, "stderr")):
-                if source is not None:
-                    thread = threading.Thread(target=self._tee, args=(source, console, local, attempt, name))
-                    thread.start()
-                    self.threads.append(thread)
-
-    def _stop(self, number: int = signal.SIGTERM) -> None:
-        for worker in self.workers:
-            if worker.poll() is None:
-                worker.send_signal(number)
-        end = time.monotonic() + self.grace
-        for worker in self.workers:
-            try:
-                worker.wait(max(end - time.monotonic(), 0.01))
-            except subprocess.TimeoutExpired:
-                worker.kill()
-                worker.wait()
-        for thread in self.threads:
-            thread.join(5.0)
-        for file in self.files:
-            file.close()
-        self.workers, self.threads, self.files = [], [], []
-
-    # Watching.
-
-    def _watch(self, attempt: int) -> dict[int, ProcessFailure]:
-        """Until all workers have ended; those that failed."""
-        while True:
-            codes = [worker.poll() for worker in self.workers]
-            if self.stopped is not None:
-                return {}
-            failed = {
-                self.node * self.local + local: ProcessFailure(
-                    local, self.workers[local].pid, code, self._error_file(local, attempt)
-                )
-                for local, code in enumerate(codes)
-                if code not in (0, None)
-            }
-            if failed or all(code == 0 for code in codes):
-                return failed
-            time.sleep(self.args.monitor_interval)
-
-    def run(self) -> dict[int, Any]:
-        """Start the workers, as often as is allowed; raises `ChildFailedError` when that was not enough. What functions
-        returned comes back by rank; of commands there is nothing."""
-        from ._tcp_store import TCPStore
-
-        store = TCPStore(self.host, self.port, None, True, wait_for_workers=False) if self.node == 0 else None
-        if store is not None:
-            self.port = store.port
-        parent = self.args.log_dir
-        if parent is not None:
-            os.makedirs(parent, exist_ok=True)
-        self.folder = tempfile.mkdtemp(prefix=f"{self.id}_".replace(os.sep, "_"), dir=parent)
-        before = {each: signal.signal(each, self._note) for each in (signal.SIGTERM, signal.SIGINT)}
-        try:
-            found = self._attempts()
-        finally:
-            self._stop()
-            for each, handler in before.items():
-                signal.signal(each, handler)
-            if parent is None and not any((*self.redirects.values(), *self.tee.values())):
-                import shutil
-
-                shutil.rmtree(self.folder, ignore_errors=True)
-        if self.stopped is not None:
-            raise SystemExit(128 + self.stopped)
+def _logs_specs_class(name: str | None) -> type[LogsSpecs]:
+    if name is None:
+        return DefaultLogsSpecs
+    for each in metadata.entry_points(group="torchrun.logs_specs", name=name):
+        found: type[LogsSpecs] = each.load()
         return found
+    raise ValueError(f"Could not find entrypoint under 'torchrun.logs_specs[{name}]' key")
 
-    def _attempts(self) -> dict[int, Any]:
-        for attempt in range(int(self.args.max_restarts) + 1):
-            self._start(attempt)
-            failed = self._watch(attempt)
-            if self.stopped is not None:
-                self._stop(self.stopped)
-                break
-            if not failed:
-                return {
-                    self.node * self.local + local: worker.result() if isinstance(worker, Called) else None
-                    for local, worker in enumerate(self.workers)
-                }
-            self._stop()
-            if attempt == int(self.args.max_restarts):
-                raise ChildFailedError(self.args.training_script, failed)
-        return {}
 
-    def _note(self, number: int, frame: object) -> None:
-        self.stopped = number
+def run_script_path(training_script: str, *training_script_args: str) -> None:
+    """Run a script in this interpreter, as if it had been started."""
+    import runpy
+
+    sys.argv = [training_script, *training_script_args]
+    runpy.run_path(training_script, run_name="__main__")
+
+
+def _command(args: argparse.Namespace) -> tuple[Callable[..., Any] | str, list[str]]:
+    place = [] if get_use_env(args) else ["--local-rank=${local_rank}"]
+    if args.run_path:
+        return run_script_path, [args.training_script, *place, *args.training_script_args]
+    if args.no_python:
+        if args.module:
+            raise ValueError("Don't use both the '--no-python' flag and the '--module' flag at the same time.")
+        return args.training_script, [*place, *args.training_script_args]
+    module = ["-m"] if args.module else []
+    python = os.environ.get("PYTHON_EXEC", sys.executable)
+    return python, ["-u", *module, args.training_script, *place, *args.training_script_args]
+
+
+def config_from_args(args: argparse.Namespace) -> tuple[LaunchConfig, Callable[..., Any] | str, list[str]]:
+    """What the command line says, as a program would say it; what is run, and with which arguments."""
+    least, most = parse_min_max_nnodes(args.nnodes)
+    if not 0 < least <= most:
+        raise AssertionError(f"min_nodes must be > 0 and <= max_nodes, got min_nodes={least}, max_nodes={most}")
+    if int(args.max_restarts) < 0:
+        raise AssertionError("max_restarts must be >= 0")
+    if args.numa_binding is not None:
+        raise NotImplementedError(
+            "--numa-binding is not served; start torchrun under numactl, or set affinities inside"
+        )
+    settings: dict[str, Any] = _settings(args.rdzv_conf)
+    if args.rdzv_backend == "static":
+        settings["rank"] = int(args.node_rank)
+    logs = _logs_specs_class(args.logs_specs)(
+        log_dir=args.log_dir,
+        redirects=Std.from_str(args.redirects),
+        tee=Std.from_str(args.tee),
+        local_ranks_filter=_shown(args.local_ranks_filter),
+    )
+    config = LaunchConfig(
+        min_nodes=least,
+        max_nodes=most,
+        nproc_per_node=determine_local_world_size(str(args.nproc_per_node)),
+        run_id=args.rdzv_id,
+        role=args.role,
+        rdzv_endpoint=get_rdzv_endpoint(args),
+        rdzv_backend=args.rdzv_backend,
+        rdzv_configs=settings,
+        max_restarts=int(args.max_restarts),
+        monitor_interval=float(args.monitor_interval),
+        start_method=args.start_method,
+        log_line_prefix_template=os.environ.get("TORCHELASTIC_LOG_LINE_PREFIX_TEMPLATE"),
+        local_addr=args.local_addr,
+        logs_specs=logs,
+        event_log_handler=args.event_log_handler,
+        signals_to_handle=args.signals_to_handle,
+        duplicate_stdout_filters=args.duplicate_stdout_filters,
+        duplicate_stderr_filters=args.duplicate_stderr_filters,
+        virtual_local_rank=args.virtual_local_rank,
+        shutdown_timeout=args.shutdown_timeout,
+    )
+    return (config, *_command(args))
 
 
 def run(args: argparse.Namespace) -> None:
-    """Start what the arguments say."""
-    Agent(args).run()
+    """Start what the arguments say. Folders that nobody asked for are gone afterwards."""
+    if args.standalone:
+        if parse_min_max_nnodes(args.nnodes)[1] > 1:
+            raise ValueError("--standalone starts the workers of one node; --nnodes asks for more")
+        args.rdzv_backend, args.rdzv_endpoint, args.rdzv_id = "c10d", "localhost:0", str(uuid.uuid4())
+    config, command, given = config_from_args(args)
+    try:
+        elastic_launch(config=config, entrypoint=command)(*given)
+    finally:
+        logs = config.logs_specs
+        if args.log_dir is None and args.logs_specs is None and args.redirects == args.tee == "0" and logs is not None:
+            shutil.rmtree(logs.root_log_dir, ignore_errors=True)
 
 
 @record

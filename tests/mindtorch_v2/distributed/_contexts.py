@@ -92,6 +92,11 @@ def reading(torch: Any, dist: Any, rank: int, size: int) -> Any:
         lambda at: functional.instance_norm(at(rows.view(2, 2, 12))),
         lambda at: functional.embedding_bag(at(numbers.view(2, 2)), at(rows)),
         lambda at: torch.combinations(at(numbers)),
+        lambda at: functional.pdist(at(rows)),
+        lambda at: torch.linalg.ldl_factor(at(rows[:, :4] @ rows[:, :4].mT)).LD,
+        lambda at: torch.tensor_split(at(rows), at(numbers[[0, 1]]))[1],
+        lambda at: torch.repeat_interleave(at(rows), at(numbers), 0),
+        lambda at: torch.repeat_interleave(at(numbers)),
         lambda at: functional.max_pool3d(at(rows.view(2, 2, 6, 2)), (2, 3, 1)),
         lambda at: functional.adaptive_avg_pool3d(at(rows.view(1, 4, 6, 2)), 2),
     ]

@@ -196,8 +196,10 @@ def test_a_fault_at_a_step_is_told(backend: str, how: str, at: int, where: str, 
             step, name, text, seconds = told
             # Values are taken from the device after each step, so that nobody gets further than the one that failed.
             assert step == at and seconds < 20.0, told
-            # DDP tells which buckets it makes anew when the second step begins.
-            operations = ("allreduce", "broadcast") if at == 1 else ("allreduce",)
+            # DDP tells which buckets it makes anew when the second step begins. On devices the broadcast of its first
+            # values may still be on its way when a process is stopped, whose devices are emulated in it.
+            early = at == 1 or (at == 0 and backend == "hccl")
+            operations = ("allreduce", "broadcast") if early else ("allreduce",)
             assert any(f"operation {each}, sequence number" in text for each in operations), told
             assert f"rank {rank} of 3" in text, told
             assert "missing: [2]" in text and name in ("RuntimeError", "DistBackendError"), told

@@ -2,14 +2,16 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Iterator
 from typing import Any
 
 import pytest
 
+from .. import _oracle
 from .._subject import SUBJECT_NAME, mindtorch_only
 from .._subject import subject as torch
-from . import _contexts, _layouts
+from . import _contexts, _layouts, _operators
 from ._ranks import Ranks
 
 
@@ -158,3 +160,19 @@ def test_functions_that_read_values_read_all_of_them(ranks: Ranks) -> None:
             f"Operator aten.{name}.default does not have a sharding strategy registered."
             for name in ("resize_", "set_")
         ]
+
+
+# Every ninth entry by two samples; the environment asks for all of them.
+EVERY = bool(os.environ.get("MINDTORCH_MESH"))
+
+
+@mindtorch_only
+@pytest.mark.parametrize("part", range(6))
+def test_operators_are_those_of_one_process(ranks: Ranks, oracle: Any, part: int) -> None:
+    infos, count = _oracle.load_op_db(), 0
+    for number in range(part, len(infos), 6 if EVERY else 54):
+        for each in ranks.values("_operators.asked", number, 8 if EVERY else 2):
+            count += len(each)
+            wrong = [(what, told) for what, told in each if _operators.unexpected(infos[number].name, told)]
+            assert not wrong, wrong
+    assert count > 20

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import argparse
 import os
 import uuid
 from collections.abc import Callable
@@ -10,7 +9,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from ..elastic.multiprocessing.api import DefaultLogsSpecs, LogsSpecs
-from ..run import Agent
+from ._agent import Agent
 
 __all__ = ["LaunchConfig", "elastic_launch", "launch_agent"]
 
@@ -86,10 +85,7 @@ def _endpoint(config: LaunchConfig) -> tuple[str, int]:
 
 
 def _refuse_unserved(config: LaunchConfig, health_check_server: Any) -> None:
-    for name, usual in (
-        *(("event_log_handler", "null"), ("numa_options", None), ("metrics_cfg", {}), ("virtual_local_rank", False)),
-        *(("duplicate_stdout_filters", None), ("duplicate_stderr_filters", None), ("log_line_prefix_template", None)),
-    ):
+    for name, usual in (("event_log_handler", "null"), ("numa_options", None), ("metrics_cfg", {})):
         if getattr(config, name) != usual and getattr(config, name) not in ([], {}):
             raise NotImplementedError(f"LaunchConfig(): argument '{name}' must be {usual!r}")
     if health_check_server is not None:
@@ -103,31 +99,4 @@ def launch_agent(
     _refuse_unserved(config, health_check_server)
     if not config.run_id:
         config.run_id = str(uuid.uuid4().int)
-    host, port = _endpoint(config)
-    logs = config.logs_specs
-    assert logs is not None
-    given = argparse.Namespace(
-        nnodes=f"{config.min_nodes}:{config.max_nodes}",
-        nproc_per_node=str(config.nproc_per_node),
-        standalone=False,
-        run_path=False,
-        rdzv_endpoint="",
-        master_addr=host,
-        master_port=port,
-        node_rank=int(config.rdzv_configs.get("rank", 0)),
-        rdzv_id=config.run_id,
-        role=config.role,
-        max_restarts=config.max_restarts,
-        monitor_interval=config.monitor_interval,
-        start_method=config.start_method,
-        log_dir=logs._root_log_dir,
-        redirects=logs._redirects,
-        tee=logs._tee,
-        no_python=True,
-        module=False,
-        training_script=entrypoint if isinstance(entrypoint, str) else getattr(entrypoint, "__name__", ""),
-        training_script_args=args,
-    )
-    agent = Agent(given, None if isinstance(entrypoint, str) else entrypoint)
-    agent.grace = float(config.shutdown_timeout or 0)
-    return agent.run()
+    return Agent(config, _endpoint(config), entrypoint, args).run()

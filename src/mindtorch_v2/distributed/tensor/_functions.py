@@ -94,12 +94,26 @@ def _quantile(func: Any, args: Any, kwargs: dict[str, Any]) -> Any:
     )
 
 
+def _told_by_a_tensor(func: Any, args: Any, kwargs: dict[str, Any]) -> Any:
+    """Where numbers of pieces or copies are in a tensor, its values decide the shape."""
+    from ._api import DTensor
+
+    later = [*args[1:], *(each for name, each in kwargs.items() if name not in ("self", "input"))]
+    alone = func.__name__ == "repeat_interleave" and not later
+    return _whole(func, args, kwargs) if alone or any(isinstance(each, DTensor) for each in later) else NotImplemented
+
+
 def _refused(func: Any, args: Any, kwargs: dict[str, Any]) -> Any:
     raise NotImplementedError(f"Operator aten.{func.__name__}.default does not have a sharding strategy registered.")
 
 
 _TAKEN: dict[str, Any] = {"scaled_dot_product_attention": _attention, "matmul": _matmul, "__matmul__": _matmul}
-_TAKEN |= dict.fromkeys("bincount histogramdd embedding_bag ctc_loss combinations unravel_index".split(), _whole)
+_TAKEN |= dict.fromkeys(
+    "bincount histogramdd embedding_bag ctc_loss combinations unravel_index pdist ldl_factor ldl_factor_ex "
+    "linalg_ldl_factor linalg_ldl_factor_ex".split(),
+    _whole,
+)
+_TAKEN |= {"tensor_split": _told_by_a_tensor, "repeat_interleave": _told_by_a_tensor}
 _TAKEN |= dict.fromkeys("resize_ resize_as_ set_".split(), _refused)
 _TAKEN |= {"one_hot": _one_hot, "quantile": _quantile, "nanquantile": _quantile, "instance_norm": _whole}
 
