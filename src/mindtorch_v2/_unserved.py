@@ -7,6 +7,8 @@ imported. Neither pretends to work.
 from __future__ import annotations
 
 import sys
+from importlib.machinery import ModuleSpec
+from types import ModuleType
 from typing import Any, NoReturn
 
 
@@ -29,6 +31,16 @@ def offer(module: str, functions: str, classes: str, why: str) -> None:
         text = why.replace("{name}", f"{title}.{name}")
         space[name] = _Nothing(name, (), {"__module__": module, "__doc__": text, "_text": text})
     space["__all__"] = sorted({*space.get("__all__", ()), *functions.split(), *classes.split()})
+
+
+def offer_module(parent: str, name: str, functions: str, classes: str, why: str) -> None:
+    """Put a module into a package that has no file for it; its names are as those of `offer`."""
+    full = f"{parent}.{name}"
+    made = ModuleType(full, "Importable, and refused by name.")
+    made.__spec__, made.__package__ = ModuleSpec(full, None), parent
+    sys.modules[full] = made
+    offer(full, functions, classes, why)
+    setattr(sys.modules[parent], name, made)
 
 
 def _function(module: str, name: str, text: str) -> Any:

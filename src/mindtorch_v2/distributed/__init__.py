@@ -59,7 +59,21 @@ _MODULES = frozenset(
             "debug",
             "device_mesh",
         ),
-        *(_C10D, "elastic", "fsdp", "launch", "launcher", "nn", "optim", "pipelining", "rpc", "run", "tensor", "utils"),
+        *(
+            _C10D,
+            "elastic",
+            "flight_recorder",
+            "fsdp",
+            "launch",
+            "launcher",
+            "nn",
+            "optim",
+            "pipelining",
+            "rpc",
+            "run",
+            "tensor",
+            "utils",
+        ),
     )
 )
 

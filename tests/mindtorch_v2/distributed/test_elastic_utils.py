@@ -80,15 +80,27 @@ REFUSED = {
     "checkpoint.quantized_hf_storage": "QuantizedHuggingFaceStorageReader",
     "debug": "start_debug_server",
     "elastic.agent.server.api": "WorkerSpec",
+    "elastic.agent.server.health_check_server": "HealthCheckServer",
     "elastic.agent.server.local_elastic_agent": "LocalElasticAgent",
+    "elastic.control_plane": "worker_main",
     "elastic.events.api": "Event",
     "elastic.metrics.api": "put_metric",
     "elastic.rendezvous.c10d_rendezvous_backend": "C10dRendezvousBackend",
     "elastic.rendezvous.dynamic_rendezvous": "DynamicRendezvousHandler",
+    "elastic.multiprocessing": "start_processes",
+    "elastic.multiprocessing.tail_log": "TailLog",
+    "elastic.rendezvous.etcd_rendezvous": "EtcdRendezvousHandler",
+    "elastic.rendezvous.etcd_store": "EtcdStore",
+    "elastic.rendezvous.etcd_server": "EtcdServer",
+    "elastic.rendezvous.registry": "get_rendezvous_handler",
     "elastic.timer.api": "expires",
+    "elastic.timer.local_timer": "LocalTimerClient",
+    "flight_recorder.components.types": "Database",
+    "flight_recorder.fr_trace": "main",
     "nn.api.remote_module": "RemoteModule",
     "optim.named_optimizer": "_NamedOptimizer",
     "optim.optimizer": "DistributedOptimizer",
+    "rpc": "rpc_sync",
     "tensor.parallel.input_reshard": "input_reshard",
 }
 
@@ -96,6 +108,6 @@ REFUSED = {
 @mindtorch_only
 @pytest.mark.parametrize("name", REFUSED)
 def test_what_is_not_served_says_so_when_it_is_used(name: str) -> None:
-    with pytest.raises(NotImplementedError, match=f"torch.distributed.{name}.{REFUSED[name]} is not served; "):
+    with pytest.raises(NotImplementedError, match=f"torch.distributed.{name}.{REFUSED[name]} is not served[;:] "):
         getattr(room(name), REFUSED[name])()
-    assert not torch.distributed.autograd.is_available()
+    assert not torch.distributed.autograd.is_available() and not torch.distributed.rpc.is_available()
