@@ -214,6 +214,7 @@ for _module, _names in {
         "is_deterministic_algorithms_warn_only_enabled get_deterministic_debug_mode"
     ),
     "backends._precision": "get_float32_matmul_precision set_float32_matmul_precision",
+    "_classes": "classes",
     "_removed": "eig lstsq matrix_rank solve symeig",
     "_questions": (
         "_is_functional_tensor is_same_size is_signed is_inference is_distributed get_device is_vulkan_available "

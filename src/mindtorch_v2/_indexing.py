@@ -12,7 +12,7 @@ from . import _native
 from ._backends.common.overlap import check_no_internal_overlap
 from ._core_operators import CORE, HOOKS
 from ._device import CPU as CPU_DEVICE
-from ._dispatch.keys import AUTOGRAD, BATCHED, CPU, INFERENCE, META, VIEW, WRAPPED
+from ._dispatch.keys import AUTOGRAD, BATCHED, CPU, INFERENCE, META, NESTED, SPARSE, VIEW, WRAPPED
 from ._dispatch.state import unwatched
 from ._dtype import bool as bool_
 from ._dtype import int64
@@ -90,6 +90,8 @@ def over_rows(mask: TensorBase, ndim: int) -> TensorBase:
 
 def setitem(t: TensorBase, key: Any, value: Any) -> None:
     """`t[key] = value`."""
+    if t._keys & SPARSE and not t._keys & NESTED:
+        raise TypeError("Cannot assign to a sparse tensor")
     if not isinstance(value, TensorBase):
         value = plain_value(t, value)
     indices: list[Any] | None = None

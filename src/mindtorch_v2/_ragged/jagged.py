@@ -53,7 +53,8 @@ def _fitted(op: Op, args: tuple[Any, ...], nested: Any, t: Any) -> Any:
     structure = structure_of(nested)
     if t.dim() != nested.dim() or t.shape[0] != nested._shape[0] or structure.lengths is not None:
         raise mismatch(op, args, *pair)
-    padded = list(nested._shape)
+    # The other dimensions broadcast with those of the values, in either direction.
+    padded = list(t.shape)
     padded[structure.ragged] = structure.extreme("max_seqlen")
     return from_padded(t.expand(padded), structure, parts(nested).values.shape[structure.ragged - 1])
 

@@ -237,6 +237,11 @@ def _write(op: Op, args: tuple[Any, ...], table: dict[str, Any], pointwise: Any)
         assert func is not None
         result = func.call(args)
         if result._shape != target._shape:
+            here, there = (parts(t).values for t in (target, result))
+            if is_nested(result) and len(here._shape) == len(there._shape):
+                raise RuntimeError(
+                    f"output with shape {list(here._shape)} doesn't match the broadcast shape {list(there._shape)}"
+                )
             raise RuntimeError(
                 f"{op.title()}(): the result of size {tuple(result._shape)} does not fit the nested tensor of size "
                 f"{tuple(target._shape)} that is written to"

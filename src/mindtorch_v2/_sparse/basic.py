@@ -93,14 +93,35 @@ def copy_(self: Any, src: Any, non_blocking: bool) -> Any:
             "torch.copy_: copy of sparse compressed tensors having different layouts is not supported. self layout is "
             f"{NAMES[here]} and src layout is {NAMES[there]}"
         )
-    if here is not sparse_coo and (parts(self).nnz != parts(src).nnz or self._shape != src._shape):
-        raise RuntimeError(
-            "copy of sparse compressed tensors having different shapes or numbers of specified elements is not "
-            f"supported: {list(self._shape)}, {parts(self).nnz} and {list(src._shape)}, {parts(src).nnz}"
-        )
+    if here is not sparse_coo:
+        _check_same_pattern(self, src)
     if self is src:
         return self
     return replace(self, copy(src, self._dtype, self._device, non_blocking))
+
+
+def _check_same_pattern(self: Any, src: Any) -> None:
+    """What `copy_` asks of two compressed tensors of one layout."""
+    if parts(self).nnz != parts(src).nnz:
+        raise RuntimeError(
+            "torch.copy_: only sparse compressed tensors with the same number of specified elements are supported."
+        )
+    kind = layout_of(self)
+    if blocksize(self) != blocksize(src):
+        raise RuntimeError(
+            "torch.copy_: copy of sparse compressed tensors having different block sizes is not supported. self and "
+            f"src block sizes are {list(blocksize(self) or ())} and {list(blocksize(src) or ())}, respectively."
+        )
+    if len(self._shape) != len(src._shape):
+        raise RuntimeError(
+            f"copy of sparse compressed tensors of sizes {list(self._shape)} and {list(src._shape)} is not supported"
+        )
+    for d, (to, of) in enumerate(zip(self._shape, src._shape)):
+        if to != of:
+            raise RuntimeError(
+                f"torch.copy_: expected shapes of self and src to match along dimension {d} for {NAMES[kind]} layout "
+                f"but the corresponding dimensions of self and src are {to} and {of}, respectively."
+            )
 
 
 def _typed(name: str, layout: Any) -> str:
@@ -175,6 +196,11 @@ def empty_like(self: Any, dtype: Any, layout: Any, device: Any, pin_memory: Any,
     if (layout is None or layout is layout_of(self)) and not is_coo(self) and is_sparse(self):
         made = copy(self, dtype, device)
         return with_values(made, torch.empty_like(parts(made).values))
+    if is_compressed(self):
+        raise RuntimeError(
+            f"empty_like with different sparse layout is not supported (self is {NAMES[layout_of(self)]} but you "
+            f"requested {NAMES[layout]})"
+        )
     return _like(self, dtype, layout, device)
 
 

@@ -10,7 +10,7 @@ from typing import Any
 from .._dispatch.keys import META
 from .._dtype import int32, int64
 from .._layout import layout as Layout
-from .parts import BLOCKS, ROWS
+from .parts import BLOCKS, COMPRESSED, NAMES, ROWS
 
 
 class Invariants:
@@ -40,6 +40,35 @@ def check_coo_dims(size: Any, sparse: int, dense: int) -> None:
             f"'len(size) == sparse_dim + dense_dim' is not satisfied: len(size) = {len(size)}, sparse_dim = {sparse}, "
             f"dense_dim = {dense}"
         )
+
+
+def check_compressed_dims(
+    nnz: int, dense: int, size: tuple[int, ...], blocks: tuple[int, ...], index_dtype: Any, layout: Any, pinned: Any
+) -> None:
+    """What `_sparse_compressed_tensor_with_dims` asks."""
+    name = "sparse_compressed_tensor_with_dims"
+    if layout not in COMPRESSED:
+        given = "none" if layout is None else NAMES.get(layout, str(layout))
+        raise RuntimeError(f"{name}: expected sparse compressed tensor layout but got {given}")
+    if nnz < 0:
+        raise RuntimeError(f"{name}: nnz must be non-negative, got {nnz}")
+    if dense < 0 or len(size) < dense + 2:
+        raise RuntimeError(
+            f"{name}: dimensionality must be at least dense_dim(={dense}) + sparse_dim(=2), but got {len(size)}"
+        )
+    if index_dtype not in (int32, int64):
+        raise RuntimeError(f"indices dtype must be Int or Long, but got {index_dtype.scalar_name}")
+    if layout in BLOCKS:
+        if len(blocks) != 2:
+            raise RuntimeError(f"{name}: blocksize needs to be a tuple of size 2, but got {len(blocks)}")
+        for d, n in enumerate(blocks, len(size) - dense - 2):
+            if n <= 0 or size[d] % n:
+                at = d - len(size) + dense + 2
+                raise RuntimeError(f"{name}: dimension {d} must be multiple of blocksize[{at}](={n}) but got {size[d]}")
+    elif blocks:
+        raise RuntimeError(f"{name}: blocksize cannot be specified for non-block layout {NAMES[layout]}")
+    if pinned:
+        raise RuntimeError("pin_memory: sparse tensors in page-locked memory are not supported here")
 
 
 def check_coo_parts(indices: Any, values: Any, size: Any, sparse: int, dense: int) -> None:

@@ -117,11 +117,11 @@ def unsqueeze(self: Any, dim: int) -> Any:
     return coo(p.plain, p.values.unsqueeze(d - p.sparse_dim + 1), size)
 
 
-def _at(size: Any, dim: int, index: int) -> int:
+def _at(size: Any, dim: int, index: int, name: str = "select") -> int:
     n = size[dim]
     if not -n <= index < n:
         raise IndexError(
-            f"select(): index {index} out of range for tensor of size [{', '.join(map(str, size))}] at dimension {dim}"
+            f"{name}(): index {index} out of range for tensor of size [{', '.join(map(str, size))}] at dimension {dim}"
         )
     return index + n if index < 0 else index
 
@@ -158,6 +158,15 @@ def select(self: Any, dim: int, index: int) -> Any:
     return coo(indices, values, size)
 
 
+@serves("select_copy", grad={"self": _select_grad})
+def select_copy(self: Any, dim: int, index: int) -> Any:
+    if is_coo(self):
+        raise refused("select_copy.int", [self])
+    d = wrap_dim(dim, self.dim())
+    made = _select_compressed(self, d, _at(self._shape, d, index, "select_copy"), "select_copy")
+    return made.clone()
+
+
 def _blocks_allow(t: Any, d: int, at: int) -> bool:
     """Whether the numbers of a row or column lie in the blocks so that PyTorch can see them as one vector: those of one
     block do."""
@@ -172,7 +181,7 @@ def _blocks_allow(t: Any, d: int, at: int) -> bool:
     return rows == 1 or (d == 0 and columns == 1)
 
 
-def _select_compressed(t: Any, d: int, at: int) -> Any:
+def _select_compressed(t: Any, d: int, at: int, name: str = "select") -> Any:
     p, batch = parts(t), batch_dim(t)
     size = [n for e, n in enumerate(t._shape) if e != d]
     if d < batch:
@@ -180,9 +189,9 @@ def _select_compressed(t: Any, d: int, at: int) -> Any:
     if d < batch + 2:
         if batch:
             raise RuntimeError(
-                "select(): selecting sparse dimensions is not supported for batched sparse compressed tensors."
+                f"{name}(): selecting sparse dimensions is not supported for batched sparse compressed tensors."
             )
-        if not _blocks_allow(t, d, at):
+        if name == "select" and not _blocks_allow(t, d, at):
             raise RuntimeError("select(): no view exists for the given input, consider using torch.select_copy.")
         made = select(to_coo(t), d, at)
         return with_values(made, parts(made).values, True) if is_sparse(made) else made

@@ -61,7 +61,7 @@ def _check_growth(t: Any, size: tuple[int, ...], sparse: int, dense: int) -> Non
 
 
 def resized(t: Any, size: tuple[int, ...]) -> Any:
-    """`Tensor.resize_`: for CSR matrices, whose rows after the last are empty."""
+    """`Tensor.resize_`: for CSR matrices and batches, whose rows after the last are empty."""
     if is_coo(t):
         raise refused("resize_", [t])
     if len(size) < 2:
@@ -71,7 +71,7 @@ def resized(t: Any, size: tuple[int, ...]) -> Any:
             "torch.resize_: Resizing columns of sparse CSR tensors to a smaller value is not supported. The original "
             f"number of columns is {t._shape[-1]} while the requested new number of columns is {size[-1]}."
         )
-    if layout_of(t) is not sparse_csr or len(size) != 2 or len(t._shape) != 2 or parts(t).dense_dim:
+    if layout_of(t) is not sparse_csr or parts(t).dense_dim:
         if tuple(size) == tuple(t._shape):
             return t
         raise RuntimeError(
@@ -79,15 +79,24 @@ def resized(t: Any, size: tuple[int, ...]) -> Any:
             f"{list(size)}; only CSR matrices change their size"
         )
     p = parts(t)
-    rows, columns = size
-    kept = min(p.nnz, rows * columns)
-    outer = p.compressed[: rows + 1].clone()
-    if rows < t._shape[0]:
-        outer[-1] = kept
-    elif rows > t._shape[0]:
-        outer = outer.new_full((rows + 1,), p.nnz)
-        outer[: p.compressed._shape[0]] = p.compressed
-    return replace(t, compressed(sparse_csr, outer, p.plain[:kept], p.values[:kept], size))
+    batch, (rows, columns) = size[:-2], size[-2:]
+    kept, before = min(p.nnz, rows * columns), t._shape[-2]
+    outer = _laid_out(p.compressed, (*batch, rows + 1))
+    if rows < before:
+        outer[..., -1] = kept
+    else:
+        outer[..., before + 1 :] = p.nnz
+    plain, values = (_laid_out(part, (*batch, kept)) for part in (p.plain, p.values))
+    return replace(t, compressed(sparse_csr, outer, plain, values, size))
+
+
+def _laid_out(part: Any, size: tuple[int, ...]) -> Any:
+    """The elements of `part` in their order in memory as another size, as `resize_` of a strided tensor does; what is
+    beyond them is zero."""
+    made = part.new_zeros(size)
+    n = min(made.numel(), part.numel())
+    made.view(-1)[:n] = part.reshape(-1)[:n]
+    return made
 
 
 def resized_as(t: Any, template: Any) -> Any:

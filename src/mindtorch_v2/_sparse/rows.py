@@ -12,7 +12,7 @@ import mindtorch_v2 as torch
 
 from .._layout import sparse_coo, strided
 from . import mask as masks
-from .checks import INVARIANTS, check_compressed, check_coo, check_coo_dims, check_coo_parts
+from .checks import INVARIANTS, check_compressed, check_compressed_dims, check_coo, check_coo_dims, check_coo_parts
 from .coalesce import coalesced
 from .compressed import KIND, between, dense_to_compressed, dense_to_coo
 from .compressed import to_coo as compressed_to_coo
@@ -21,6 +21,7 @@ from .parts import (
     BLOCKS,
     COMPRESSED,
     NAMES,
+    ROWS,
     blocksize,
     compressed,
     coo,
@@ -74,6 +75,25 @@ def MAKE_COMPRESSED(outer: Any, inner: Any, values: Any, size: Any, layout: Any)
         given = "none" if layout is None else str(layout)
         raise RuntimeError(f"sparse_compressed_tensor_unsafe expected sparse compressed tensor layout but got {given}")
     return compressed(layout, outer, inner, values, size)
+
+
+@row(
+    "_sparse_compressed_tensor_with_dims(int nnz, int dense_dim, int[] size, int[] blocksize, ScalarType index_dtype, "
+    "*, ScalarType? dtype=None, Layout? layout=None, Device? device=None, bool? pin_memory=False) -> Tensor"
+)
+def COMPRESSED_WITH_DIMS(
+    nnz: int, dense_dim: int, size: Any, blocks: Any, index_dtype: Any, dtype: Any, layout: Any, device: Any, pin: Any
+) -> Any:
+    check_compressed_dims(nnz, dense_dim, tuple(size), tuple(blocks), index_dtype, layout, pin)
+    batch = len(size) - dense_dim - 2
+    place = 0 if layout in ROWS else 1
+    outer = size[batch + place] // (blocks[place] if blocks else 1)
+    # PyTorch's tensor has whatever lay in the memory; this one has no entry before the end of the last line.
+    compressed_indices = torch.zeros((*size[:batch], outer + 1), dtype=index_dtype, device=device)
+    compressed_indices[..., -1] = nnz
+    plain_indices = torch.zeros((*size[:batch], nnz), dtype=index_dtype, device=device)
+    values = torch.zeros((*size[:batch], nnz, *blocks, *size[batch + 2 :]), dtype=dtype, device=device)
+    return compressed(layout, compressed_indices, plain_indices, values, tuple(size))
 
 
 def make_compressed(outer: Any, inner: Any, values: Any, size: Any, layout: Any, check: bool | None) -> Any:

@@ -21,6 +21,7 @@ CALLS = """
 j|j.shape|j.size(0)|j.dim()|j.numel()|j.layout|j.is_nested|j.values()|j.offsets()|j.lengths()|h.lengths()|h|h.numel()
 j.unbind()|j.unbind(1)|j.to_padded_tensor(0.)|j.to_padded_tensor(-1.,(3,6,3))|w.to_padded_tensor(5.)|h.to_padded_tensor(0.)
 j+1|1+j|j*j|j-j.clone()|j*some(3)|j*some(1,1,3)|j*some(3,1,3)|j*some(2,1,3)|some(3,1,3)*j|j+some(3,3)|j+w|j+h|h*2|h*h
+j[...,:1]*some(3,1,4)|some(3,1,4)-j[...,:1]|j[...,:1]*some(3,4,5)|j*some(3,1,2)|j[...,:1].clone().mul_(some(3,1,4))
 j>0|j==j|j.abs()|-j|j.exp()|j.relu()|F.gelu(j)|F.silu(w)|j.clamp(-1,1)|j.pow(2)|j/2|j.sigmoid()|torch.maximum(j,j)
 torch.where(j>0,j,-j)|torch.where(some(3)>0,j,j)|j.logical_not()|j.float().dtype|j.double()
 j.to(torch.float32)|j.clone()|h.clone()|h.contiguous()|j.detach()|g.detach().requires_grad|j.contiguous()|j.is_contiguous()
@@ -59,7 +60,7 @@ GRADIENTS = """
 g*2|g*g+g|g.exp()|g.mean()|g.softmax(-1)|g.unbind()[1]|g[2]
 F.layer_norm(g,(3,))|F.linear(g,some(5,3))|g@some(3,2)|g.transpose(1,2)|g.to_padded_tensor(0.)|g.values()*3|g.chunk(3,-1)[1]
 torch.cat([g,g*2],2)|g.clone().mul_(2)|torch.where(g>0,g,g*3)|g*some(3)|F.gelu(g)
-g.float().double()|(g*1).add_(g)|g.transpose(1,2)@g
+F.linear(g,some(1,3))*some(3,1,4)|g.float().double()|(g*1).add_(g)|g.transpose(1,2)@g
 """
 # What PyTorch has no derivative of, or a wrong one: the same of one of the many, which is `p`.
 OF_EACH = {

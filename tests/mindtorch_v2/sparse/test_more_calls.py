@@ -34,6 +34,17 @@ torch.triangular_solve(ones(4,1),U.to_sparse_csr(),unitriangular=True).solution
 torch.triangular_solve(ones(4,1),(U+U.t()).to_sparse_csr()).solution
 torch.triangular_solve(ones(3,1),U.to_sparse_csr())
 torch.triangular_solve(ones(4),U.to_sparse_csr()) | torch.triangular_solve(ones(4,1),U.to_sparse())
+torch.select_copy(c,0,1) | torch.select_copy(c.to_sparse_csc(),1,2) | torch.select_copy(E.to_sparse_bsr((2,2)),1,3)
+torch.select_copy(b,0,1) | torch.select_copy(b,1,1) | torch.select_copy(c,0,9) | torch.select_copy(s,0,1)
+c.copy_(ones(2,3).to_sparse_csr()) | c.copy_(d.t().to_sparse_csr()) | c.__setitem__((0,0),9.) | s.__setitem__(0,9.)
+ones(4,4).to_sparse_bsr((2,2)).copy_(ones(4,4).to_sparse_bsr((4,1))) | torch.empty_like(c,layout=torch.sparse_csc)
+torch.empty_like(c,layout=torch.strided) | torch.empty_like(c,layout=torch.sparse_coo)
+dims(2,0,(2,3),(),torch.int32,layout=torch.sparse_csr).col_indices().shape
+dims(2,1,(4,6,3),(2,3),torch.int64,layout=torch.sparse_bsc).values().shape | dims(2,0,(2,3),(),torch.int32)
+dims(2,0,(2,3),(1,1),torch.int32,layout=torch.sparse_csr) | dims(2,0,(2,3),(),torch.int32,layout=torch.sparse_bsr)
+dims(2,0,(2,3),(),torch.int8,layout=torch.sparse_csr) | dims(-1,0,(2,3),(),torch.int32,layout=torch.sparse_csr)
+dims(2,3,(2,3),(),torch.int32,layout=torch.sparse_csr) | dims(2,0,(2,3),(3,3),torch.int32,layout=torch.sparse_bsr)
+b.resize_(2,5,4).shape | b.resize_(2,5,4)._nnz() | b.resize_(3,4) | ones(2,2,3).to_sparse_csr().resize_(2,1,5)._nnz()
 torch.triangular_solve(ones(4,1),U.to_sparse_bsr((2,2))).solution | torch.pca_lowrank(s)[1].round(decimals=6)
 """
 
@@ -53,11 +64,14 @@ def world(library: Any) -> dict[str, Any]:
         "h": library.sparse_coo_tensor(s.indices(), library.arange(6, dtype=double).reshape(3, 2), (2, 3, 2)),
         "E": E,
         "U": E.triu(),
+        "dims": library.ops.aten._sparse_compressed_tensor_with_dims,
         "ones": lambda *shape: library.ones(shape, dtype=double),
     }
 
 
 def told(value: Any) -> Any:
+    if value is None or isinstance(value, int):
+        return value
     if isinstance(value, tuple):
         return [told(v) for v in value]
     sparse = "sparse" in str(value.layout)

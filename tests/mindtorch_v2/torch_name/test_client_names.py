@@ -105,6 +105,15 @@ def test_a_library_that_cannot_be_loaded() -> None:
         torch.ops.load_library("nowhere.so")
 
 
+def test_libraries_of_pytorchs_own_tests_hold_classes_that_are_refused_by_name() -> None:
+    torch.ops.load_library("nowhere/libtorchbind_test.so")
+    assert "nowhere/libtorchbind_test.so" in torch.classes.loaded_libraries
+    with pytest.raises(RuntimeError, match="Tried to instantiate class '_TorchScriptTesting._Foo', but it"):
+        torch.classes._TorchScriptTesting._Foo(1)
+    with pytest.raises(OSError, match="Could not load this library: other.so"):
+        torch.classes.load_library("other.so")
+
+
 def test_bytes_of_a_storage() -> None:
     stored = io.BytesIO()
     torch.save(torch.arange(3).untyped_storage(), stored)
