@@ -117,13 +117,14 @@ if sys.platform.startswith("linux"):
     LINK_FLAGS += [] if SANITIZE else ["-Wl,--strip-all"]
 
 
-def build_emulator(folder: Path) -> None:
-    """The Ascend emulator's home, beside the package's modules: its libraries are loaded with ctypes, not imported."""
+def build_emulator(folder: Path, packed: bool) -> None:
+    """The Ascend emulator's home, beside the package's modules: its libraries are loaded with ctypes, not imported.
+    `packed`: as a wheel has it."""
     if not sys.platform.startswith("linux"):
         return  # the vendor's libraries exist for Linux only
     from ascend_emulator.build import Builder
 
-    Builder((folder / "_emulator" / "lib64").resolve(), None).run()
+    Builder((folder / "_emulator" / "lib64").resolve(), None, packed).run()
 
 
 def write_stubs(folder: Path) -> None:
@@ -257,9 +258,8 @@ class BuildExt(build_ext):
         with ThreadPoolExecutor(256) as steps:
             try:
                 running: list[Future[None]] = [steps.submit(self.build_extension, each) for each in self.extensions]
-                running.append(
-                    steps.submit(build_emulator, Path("src" if self.into_source else self.build_lib, PACKAGE))
-                )
+                package = Path("src" if self.into_source else self.build_lib, PACKAGE)
+                running.append(steps.submit(build_emulator, package, not self.into_source))
                 if COMPILE and not self.into_source:
                     native = self.extensions
                     self.distribution.ext_modules = compiled_modules()

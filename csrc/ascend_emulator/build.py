@@ -45,8 +45,9 @@ SANITIZERS = {
 
 
 class Builder:
-    def __init__(self, out: Path, sanitize: str | None) -> None:
+    def __init__(self, out: Path, sanitize: str | None, packed: bool = False) -> None:
         self.out = out
+        self.packed = packed  # the headers of operators as one file
         self.extra = SANITIZERS[sanitize] if sanitize else []
         self.objects = ROOT / "build" / f"emulator{'-' + sanitize if sanitize else ''}"
         self.generated = self.objects / "generated"
@@ -105,7 +106,7 @@ class Builder:
             asked = [made[queries]] if "math" in LIBRARIES[library] else []
             self.link(library.removeprefix("lib"), [made[source] for source in sources] + asked, ["nnopbase", CORE])
         if self.out.name == "lib64":
-            write_home(self.out.parent)
+            write_home(self.out.parent, self.packed)
 
 
 def main() -> None:

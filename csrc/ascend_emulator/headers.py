@@ -2,6 +2,8 @@
 
     include/acl, aclnn, hccl      as they are in include/
     include/aclnnop               one header for each of the vendor's, from facts.jsonl, and one for each library
+    headers.json                  instead of include/aclnnop where a home is a part of a wheel, in which two thousand
+                                  small files weigh more than what they say: unpacked when a programmer asks
     set_env.sh, version.cfg       what scripts ask an installation
     lib64/pkgconfig, lib64/cmake  for builds
 
@@ -107,25 +109,31 @@ def exported() -> list[dict[str, Any]]:
     return [f for f in facts() if f["name"] in names]
 
 
-def operator_headers(include: Path) -> None:
+def operator_headers() -> dict[str, str]:
+    """The texts of include/aclnnop by their names."""
     functions = exported()
     by_header: dict[str, list[dict[str, Any]]] = {name: [] for name in QUERIES}
     for f in functions:
         by_header.setdefault(header_of(f), []).append(f)
-    folder = include / "aclnnop"
-    (folder / DEPRECATED_FOLDER).mkdir(parents=True, exist_ok=True)
-    wanted = set()
+    texts = {}
     for name, group in by_header.items():
         text = "\n".join([*(prototypes(f) for f in group), *([QUERIES[name]] if name in QUERIES else [])])
-        write_if_changed(folder / f"{name}.h", f"#pragma once\n\n{BASE}\n{OPENING}\n{text}\n{CLOSING}")
-        write_if_changed(folder / DEPRECATED_FOLDER / f"{name}.h", f'#pragma once\n\n#include "../{name}.h"\n')
-        wanted.add(f"{name}.h")
+        texts[f"{name}.h"] = f"#pragma once\n\n{BASE}\n{OPENING}\n{text}\n{CLOSING}"
     for part in PARTS:
         names = sorted({header_of(f) for f in functions if part in (f.get("libs") or ["math"])})
         lines = "".join(f'#include "{name}.h"\n' for name in names)
-        write_if_changed(folder / f"aclnn_ops_{part}.h", f"#pragma once\n\n{lines}")
-        wanted.add(f"aclnn_ops_{part}.h")
-    for stale in [p for p in folder.rglob("*.h") if p.name not in wanted]:
+        texts[f"aclnn_ops_{part}.h"] = f"#pragma once\n\n{lines}"
+    for name in by_header:
+        texts[f"{DEPRECATED_FOLDER}/{name}.h"] = f'#pragma once\n\n#include "../{name}.h"\n'
+    return texts
+
+
+def write_operator_headers(folder: Path) -> None:
+    texts = operator_headers()
+    (folder / DEPRECATED_FOLDER).mkdir(parents=True, exist_ok=True)
+    for name, text in texts.items():
+        write_if_changed(folder / name, text)
+    for stale in [p for p in folder.rglob("*.h") if str(p.relative_to(folder)) not in texts]:
         stale.unlink()
 
 
@@ -136,13 +144,14 @@ def listing() -> list[dict[str, Any]]:
     ]
 
 
-def write_home(home: Path) -> None:
-    """Everything of a home but the libraries, which are in its lib64."""
+def write_home(home: Path, packed: bool) -> None:
+    """Everything of a home but the libraries, which are in its lib64. `packed`: headers.json."""
     for source in sorted((HERE / "include").rglob("*.h")):
         target = home / "include" / source.relative_to(HERE / "include")
         target.parent.mkdir(parents=True, exist_ok=True)
         write_if_changed(target, source.read_text())
-    operator_headers(home / "include")
+    if not packed:
+        write_operator_headers(home / "include" / "aclnnop")
     files = {
         "set_env.sh": SET_ENV.format(),
         "version.cfg": f"[version]\ntoolkit_running_version=[{VERSION}:{VERSION}]\n",
@@ -150,6 +159,7 @@ def write_home(home: Path) -> None:
         "lib64/pkgconfig/ascend-emulator.pc": PKG_CONFIG.format(version=VERSION),
         "lib64/cmake/AscendEmulator/AscendEmulatorConfig.cmake": CMAKE.format(),
         "functions.json": json.dumps(listing(), separators=(",", ":")),
+        **({"headers.json": json.dumps(operator_headers(), separators=(",", ":"))} if packed else {}),
     }
     for name, text in files.items():
         target = home / name

@@ -13,11 +13,13 @@ from pathlib import Path
 import numpy as np
 import pytest
 
+from mindtorch_v2._backends.npu.emulator_tool import with_headers
+
 from ._emulator import ROOT, Runtime, folder, isolated
 from ._kernels import assert_same
 from ._programs import TABLE, translation_unit
 
-HOME = folder().parent
+HOME = with_headers(folder().parent)
 CPP = Path(__file__).parent / "cpp"
 COMPILERS = [name for name in ("g++", "clang++") if shutil.which(name)]
 PER_FILE = 40

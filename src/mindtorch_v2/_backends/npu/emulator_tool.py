@@ -1,15 +1,20 @@
 """`python -m mindtorch_v2 emulator`: where the emulator is and how programs in C and C++ are built and run on it.
 
+A wheel has the headers of operators as one file, headers.json; they are unpacked when they are asked for.
+
 Invariant: nothing is loaded; every answer comes from the files of the home.
 """
 
 from __future__ import annotations
 
 import argparse
+import hashlib
 import json
 import os
 import shlex
+import shutil
 import sys
+import tempfile
 from pathlib import Path
 
 from .installation import EMULATOR_CORE, emulator_home
@@ -49,6 +54,55 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     run.add_argument("--report", action="store_true", help="print leaks at aclFinalize")
     run.add_argument("program")
     run.add_argument("arguments", nargs=argparse.REMAINDER)
+
+
+PACKED = "headers.json"
+OPERATORS = Path("include", "aclnnop")
+STAMP = ".unpacked"  # which text the folder was unpacked from: an installed package may be replaced by another
+
+
+def with_headers(home: Path) -> Path:
+    """The home, or a copy of it where nothing can be written, with the headers of operators unpacked."""
+    try:
+        text = (home / PACKED).read_bytes()
+    except FileNotFoundError:
+        return home  # they are there as they are
+    digest = hashlib.sha256(text).hexdigest()
+    if is_unpacked(home, digest):
+        return home
+    try:
+        unpack(home, text, digest)
+        return home
+    except OSError:
+        cache = Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache", "mindtorch_v2")
+    copy = cache / f"emulator-{digest[:16]}"
+    if not is_unpacked(copy, digest):
+        shutil.copytree(home, copy, dirs_exist_ok=True)
+        unpack(copy, text, digest)
+    return copy
+
+
+def is_unpacked(home: Path, digest: str) -> bool:
+    stamp = home / OPERATORS / STAMP
+    return stamp.is_file() and stamp.read_text() == digest
+
+
+def unpack(home: Path, text: bytes, digest: str) -> None:
+    """Beside its place and then into it: whoever looks sees all headers or none."""
+    folder = home / OPERATORS
+    with tempfile.TemporaryDirectory(dir=folder.parent) as beside:
+        fresh = Path(beside, "fresh")
+        for name, content in json.loads(text).items():
+            (fresh / name).parent.mkdir(parents=True, exist_ok=True)
+            (fresh / name).write_text(content)
+        (fresh / STAMP).write_text(digest)
+        if folder.exists():
+            folder.rename(Path(beside, "stale"))
+        try:
+            fresh.rename(folder)
+        except OSError:
+            if not is_unpacked(home, digest):  # not by another process meanwhile
+                raise
 
 
 def environment(home: Path, before: dict[str, str]) -> dict[str, str]:
@@ -103,13 +157,15 @@ def main(options: argparse.Namespace) -> int:
     elif options.action == "run":
         return run_program(home, options)
     elif options.cflags:
+        home = with_headers(home)
         print(shlex.join(f"-I{home / folder}" for folder in INCLUDES))
     elif options.libs:
         library = home / "lib64"
         print(shlex.join([f"-L{library}", f"-Wl,-rpath,{library}", "-lopapi", "-lnnopbase", "-lascendcl"]))
     elif options.env:
+        home = with_headers(home)
         for name, value in environment(home, dict(os.environ)).items():
             print(f"export {name}={shlex.quote(value)}")
     else:
-        print(home)
+        print(with_headers(home))
     return 0
