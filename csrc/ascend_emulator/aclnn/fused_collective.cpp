@@ -571,6 +571,18 @@ void plan_barrier(Plan& p) {
 
 void run_barrier(Run& r) { Group(r).gather(Values{}); }
 
+// What ranks send each other is not kept between calls, so there is nothing to reset, for whichever ranks elasticInfo
+// names: what is left is that the ranks may wait for each other.
+void plan_reset(Plan& p) {
+    auto group = plan_group(p, "groupEp");
+    p.require(p.integer("epWorldSize") == int64_t(group->size), "epWorldSize is %lld, the communicator has %u ranks", wide(p.integer("epWorldSize")), group->size);
+    plan_number(p, "needSync", 1);
+}
+
+void run_reset(Run& r) {
+    if (r.integer("needSync") == 1) Group(r, "groupEp").gather(Values{});
+}
+
 // Numbers with a scale for each block of columns (FLOAT: 128 of them, FLOAT8_E8M0: 32), summed over the ranks.
 int64_t scale_block(const Call& c) { return c.tensor("scales").dtype == ACL_FLOAT8_E8M0 ? 32 : 128; }
 
@@ -639,5 +651,6 @@ ACLNN(aclnnAllGatherAdd, plan_gather_add, run_gather_add)
 ACLNN(aclnnDistributeBarrier, plan_barrier, run_barrier, NARROW)
 ACLNN(aclnnDistributeBarrierV2, plan_barrier, run_barrier, NARROW)
 ACLNN(aclnnInnerDistributeBarrier, plan_barrier, run_barrier, NARROW)
+ACLNN(aclnnMoeDistributeBufferReset, plan_reset, run_reset)
 ACLNN(aclnnQuantAllReduce, PLAN { plan_scaled_sum(p, false); }, RUN { run_scaled_sum(r, false); }, NARROW)
 ACLNN(aclnnQuantReduceScatter, PLAN { plan_scaled_sum(p, true); }, RUN { run_scaled_sum(r, true); }, NARROW)

@@ -3,7 +3,7 @@
 // The facts give shapes and dtypes only. What is computed: silu(a) * b of the two halves a, b of the last axis, as SwiGlu;
 // a bound keeps a <= limit and b within [-limit, limit]; a weight multiplies a row's result; rows beyond the groups stay
 // as they are. Results of quantization are INT8.
-#include "activation.h"
+#include "gating.h"
 #include "quantize.h"
 
 using namespace emu;
@@ -28,16 +28,6 @@ int64_t counted_rows(const Run& r, int64_t rows) {
     for (int64_t n : r.read<int64_t>(r.tensor("groupIndexOptional"))) counted += n;
     return std::clamp<int64_t>(counted, 0, rows);
 }
-
-// A limit of 0 or less bounds nothing.
-struct Bounds {
-    double limit;
-    bool active() const { return limit > 0; }
-    double gate(double a) const { return active() ? std::fmin(a, limit) : a; }
-    double linear(double b) const { return active() ? std::fmin(std::fmax(b, -limit), limit) : b; }
-    double gate_slope(double a) const { return active() && a > limit ? 0 : 1; }
-    double linear_slope(double b) const { return active() && std::fabs(b) > limit ? 0 : 1; }
-};
 
 // -- groups of rows with weights -------------------------------------------------------------------------------------
 void plan_weighted(const Plan& p, const char* x) {
@@ -169,18 +159,6 @@ bool is_dynamic(const Plan& p) {
 }
 bool is_dynamic(const Run& r) { return r.has("quantModeOptional") && r.string("quantModeOptional") == "dynamic"; }
 
-// The gated rows of what x stands for.
-Values gated(const Values& x, int64_t half, bool left, double limit = 0) {
-    Values y;
-    Bounds bounds{limit};
-    for (size_t row = 0; row < x.size(); row += size_t(2 * half))
-        for (size_t k = row; k < row + size_t(half); ++k) {
-            double a = x[left ? k : k + size_t(half)], b = x[left ? k + size_t(half) : k];
-            y.push_back(silu(bounds.gate(a)) * bounds.linear(b));
-        }
-    return y;
-}
-
 // Ends of groups from ends (0) or counts (1).
 std::vector<int64_t> ends_of(const Run& r, int64_t rows, int64_t type) {
     if (!r.has("groupIndexOptional")) return {rows};
@@ -265,12 +243,9 @@ void plan_dequant(Plan& p) {
                   text(p.tensor("biasOptional").dims).c_str());
     if constexpr (again) {
         need_stated(p, "dstType", "yOut");
-        int64_t mode = p.integer("swigluMode"), dim = p.integer("activateDim");
         const std::string round = p.has("roundModeOptional") ? p.string("roundModeOptional") : "";
         p.require(round.empty() || round == "rint", "roundModeOptional is \"%s\"; the emulator computes rint", round.c_str());
-        p.require(mode == 0, "swigluMode is %lld; the emulator computes 0", static_cast<long long>(mode));
-        p.require(dim == -1 || dim == d.n - 1, "activateDim is %lld; the emulator computes the last",
-                  static_cast<long long>(dim));
+        plan_gate_mode(p, d.n);
     }
 }
 
@@ -292,7 +267,7 @@ void run_dequant(Run& r) {
         if (!r.has("biasOptional")) add = 0;
         x[i] = early ? (x[i] + add) * by : x[i] * by + add;
     }
-    write_quantized(r, gated(x, int64_t(length / 2), r.flag("activateLeft")), int64_t(length / 2), "quantScaleOptional",
+    write_quantized(r, gated_by_mode(r, x, int64_t(length / 2)), int64_t(length / 2), "quantScaleOptional",
                     "quantOffsetOptional", 1);
 }
 

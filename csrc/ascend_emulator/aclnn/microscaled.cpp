@@ -4,9 +4,8 @@
 // and types only. A block's scale is 2^(floor(log2(largest)) - e), e the exponent of the type's largest number
 // (scaleAlg 0), or the least power of two that brings the largest number within the type (scaleAlg 1). Scales stand in
 // pairs: their axis has half as many, rounded up, and a last dimension of 2; what has no block is 0.
-#include "activation.h"
+#include "gating.h"
 #include "microscaled.h"
-#include "optional.h"
 
 using namespace emu;
 
@@ -28,11 +27,24 @@ int64_t scale_place(const Lines& lines, int64_t o, int64_t block, int64_t i) {
     return ((o * pairs + block / 2) * lines.inner + i) * 2 + block % 2;
 }
 
+std::string rounding(const Call& c) {
+    for (const char* name : {"roundModeOptional", "roundMode"})
+        if (given(c, name) && !c.string(name).empty()) return c.string(name);
+    return "rint";
+}
+
+// Writing rounds to the nearest; what is to be rounded otherwise is so before.
+double placed(double x, int dtype, const std::string& mode) {
+    if (mode == "floor") return narrow_floor(dtype, x);
+    if (mode == "round") return narrow_away(dtype, x);
+    return x;
+}
+
 struct Scaled {
     Values y, scales;
 };
 
-Scaled scaled(const Values& x, const Dims& dims, int64_t axis, int dtype, int64_t algorithm) {
+Scaled scaled(const Values& x, const Dims& dims, int64_t axis, int dtype, int64_t algorithm, const std::string& mode = "rint") {
     Lines lines(dims, axis);
     Scaled out{x, Values(size_t(scale_dims(dims, axis).product()), std::ldexp(1.0, -127))};
     for (int64_t o = 0; o < lines.outer; ++o)
@@ -45,16 +57,20 @@ Scaled scaled(const Values& x, const Dims& dims, int64_t axis, int dtype, int64_
                     largest = std::isnan(v) ? v : v > largest ? v : largest;
                 }
                 double scale = block_scale(largest, dtype, algorithm);
-                for (int64_t k = from; k < to; ++k) out.y[size_t(lines.at(o, k, i))] /= scale;
+                for (int64_t k = from; k < to; ++k) {
+                    double& y = out.y[size_t(lines.at(o, k, i))];
+                    y = placed(y / scale, dtype, mode);
+                }
                 out.scales[size_t(scale_place(lines, o, from / kBlock, i))] = scale;
             }
     return out;
 }
 
 void plan_numbers(const Plan& p, const char* y) {
-    for (const char* name : {"roundModeOptional", "roundMode"})
-        p.require(!given(p, name) || p.string(name) == "rint" || p.string(name).empty(), "%s is \"%s\"; the emulator rounds to the nearest (rint)", name,
-                  given(p, name) ? p.string(name).c_str() : "");
+    // Numbers of four bits are rounded in one of three ways, those of eight to the nearest.
+    const std::string mode = rounding(p);
+    bool known = mode == "rint" || (is_half_byte(p.tensor(y).dtype) && (mode == "floor" || mode == "round"));
+    p.require(known, "the rounding mode is \"%s\" for %s", mode.c_str(), dtype_name(p.tensor(y).dtype));
     if (has_parameter(p, "scaleAlg"))
         p.require(p.integer("scaleAlg") == 0 || p.integer("scaleAlg") == 1, "scaleAlg is %lld; the emulator computes 0 and 1", wide(p.integer("scaleAlg")));
     for (const char* name : {"dstTypeMax", "maxDtypeValue", "maxLowBound"})
@@ -74,7 +90,7 @@ void plan_scaled(const Plan& p, const Dims& dims, const char* y, const char* sca
 
 void write_scaled(const Run& r, const Values& x, const char* y, const char* scales, int64_t axis) {
     const Tensor& out = r.tensor(y);
-    Scaled s = scaled(x, out.dims, axis, out.dtype, algorithm(r));
+    Scaled s = scaled(x, out.dims, axis, out.dtype, algorithm(r), rounding(r));
     r.write(out, s.y);
     r.write(r.tensor(scales), s.scales);
 }
@@ -129,7 +145,7 @@ void write_squares(const Run& r, Values& x, const char* y, const char* rows_name
                 double largest = 0;
                 each([&](double v) { largest = std::fmax(largest, std::fabs(v)); });
                 double scale = block_scale(largest, out.dtype, algorithm(r));
-                each([&](double& v) { v /= scale; });
+                each([&](double& v) { v = placed(v / scale, out.dtype, rounding(r)); });
                 for (int64_t i = top; i < std::min(top + kBlock, rows); ++i) by_row[size_t(scale_place(across, b * rows + i, left / kBlock, 0))] = scale;
                 for (int64_t j = left; j < std::min(left + kBlock, columns); ++j) by_column[size_t(scale_place(down, b, top / kBlock, j))] = scale;
             }
@@ -201,24 +217,15 @@ Dims plan_gate(const Plan& p) {
     Dims d = p.tensor("x").dims;
     p.require(!p.has("groupIndexOptional"), "groupIndexOptional is not computed by the emulator");
     if (has_parameter(p, "swigluMode")) {
-        p.require(p.integer("swigluMode") == 0 && p.integer("groupMode") == 0, "the emulator computes swigluMode 0 and groupMode 0");
-        p.require(p.axis("activateDim", d.n) == d.n - 1, "activateDim: the emulator halves the last axis");
+        p.require(p.integer("groupMode") == 0, "groupMode is %lld; the emulator computes 0", wide(p.integer("groupMode")));
+        plan_gate_mode(p, d.n);
     }
     p.require(d.back() % 2 == 0, "x has shape %s, expected an even last size", text(d).c_str());
     d[d.n - 1] /= 2;
     return d;
 }
 
-Values gated(const Run& r) {
-    const Dims& d = r.tensor("x").dims;
-    auto x = r.read<double>(r.tensor("x"));
-    size_t half = size_t(d.back() / 2);
-    bool left = r.flag("activateLeft");
-    Values y;
-    for (size_t row = 0; row < x.size(); row += 2 * half)
-        for (size_t k = 0; k < half; ++k) y.push_back(silu(x[row + (left ? k : half + k)]) * x[row + (left ? half + k : k)]);
-    return y;
-}
+Values gated_rows(const Run& r) { return gated_by_mode(r, r.read<double>(r.tensor("x")), r.tensor("x").dims.back() / 2); }
 
 Values gated_backward(const Run& r) {
     auto x = r.read<double>(r.tensor("x")), g = r.read<double>(r.tensor("yGrad"));
@@ -364,7 +371,7 @@ ACLNN(aclnnSwigluMxQuant,
           plan_numbers(p, "yOut");
           plan_scaled(p, d, "yOut", "mxscaleOut", p.axis("axis", d.n));
       },
-      RUN { write_scaled(r, gated(r), "yOut", "mxscaleOut", wrap(r.integer("axis"), r.tensor("x").rank())); }, NARROW)
+      RUN { write_scaled(r, gated_rows(r), "yOut", "mxscaleOut", wrap(r.integer("axis"), r.tensor("x").rank())); }, NARROW)
 ACLNN(aclnnSwigluMxQuantWithDualAxis,
       PLAN {
           Dims d = plan_gate(p);
@@ -372,7 +379,7 @@ ACLNN(aclnnSwigluMxQuantWithDualAxis,
           plan_scaled(p, d, "y1Out", "mxscale1Out", d.n - 1);
           plan_scaled(p, d, "y2Out", "mxscale2Out", d.n - 2);
       },
-      RUN { write_two_axes(r, gated(r), r.tensor("x").rank()); }, NARROW)
+      RUN { write_two_axes(r, gated_rows(r), r.tensor("x").rank()); }, NARROW)
 ACLNN(aclnnSwigluBackwardMxQuantWithDualAxis,
       PLAN {
           p.shape("yGrad", plan_gate(p));

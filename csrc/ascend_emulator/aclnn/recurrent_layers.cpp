@@ -1,6 +1,14 @@
 // Whole recurrent layers: LSTM and GRU over a sequence, several layers, both directions. Gates are in PyTorch's order:
 // input, forget, candidate, output; reset, update, new.
+//
+// Sequences of several lengths come with the number of those that reach each step, as PyTorch packs them: the longest
+// first. Of two dimensions, a tensor holds the rows of each step behind those of the step before; of three, a place for
+// every sequence at every step, those beyond a sequence's end are not read and are zero in results. The facts tell the
+// numbers' dtype and count; that they mean this is the common description.
+#include <numeric>
+
 #include "activation.h"
+#include "optional.h"
 #include "view.h"
 
 using namespace emu;
@@ -26,9 +34,15 @@ Matrix product(const double* x, int64_t n, int64_t inner, const Matrix& w, const
     return out;
 }
 
+// How many sequences reach each step; empty: all reach the end.
+using Counts = std::vector<int64_t>;
+
 struct Layer {
     int64_t steps, batch, inner, size;
     bool reverse;
+    const Counts& counts;
+
+    int64_t at(int64_t step) const { return step < 0 || step >= steps ? 0 : counts.empty() ? batch : counts[size_t(step)]; }
 };
 
 // What a layer leaves behind at each step, (steps, batch, size) each; in the order of time whatever the direction.
@@ -50,7 +64,7 @@ Trace lstm(const Layer& l, const Matrix& x, Matrix h, Matrix c, const Weights& w
     each_step(l, [&](int64_t s) {
         auto a = product(x.data() + s * l.batch * l.inner, l.batch, l.inner, w.input, w.input_bias);
         auto b = product(h.data(), l.batch, l.size, w.hidden, w.hidden_bias);
-        for (int64_t n = 0; n < l.batch; ++n)
+        for (int64_t n = 0; n < l.at(s); ++n)
             for (int64_t k = 0; k < l.size; ++k) {
                 auto gate = [&](int64_t part) {
                     size_t at = size_t((n * 4 + part) * l.size + k);
@@ -76,7 +90,7 @@ Trace gru(const Layer& l, const Matrix& x, Matrix h, const Weights& w) {
     each_step(l, [&](int64_t s) {
         auto a = product(x.data() + s * l.batch * l.inner, l.batch, l.inner, w.input, w.input_bias);
         auto b = product(h.data(), l.batch, l.size, w.hidden, w.hidden_bias);
-        for (int64_t n = 0; n < l.batch; ++n)
+        for (int64_t n = 0; n < l.at(s); ++n)
             for (int64_t k = 0; k < l.size; ++k) {
                 size_t row = size_t(n * 3 * l.size + k), third = size_t(l.size);
                 double r = sigmoid(a[row] + b[row]), z = sigmoid(a[row + third] + b[row + third]);
@@ -102,7 +116,65 @@ Matrix joined(const Matrix& a, const Matrix& b, int64_t size) {
     return out;
 }
 
-Tensor steps_first(const Tensor& t, bool batch_first) { return batch_first ? permuted(t, {1, 0, 2}) : t; }
+Tensor steps_first(const Tensor& t, bool batch_first) { return batch_first && t.rank() == 3 ? permuted(t, {1, 0, 2}) : t; }
+
+// -- sequences of several lengths -------------------------------------------------------------------------------------
+struct Sequences {
+    int64_t steps, batch, inner;
+    int64_t rows;  // of a packed tensor; -1: a place for every sequence at every step
+    Counts counts = {};
+
+    Dims dims(int64_t width) const { return rows < 0 ? Dims{steps, batch, width} : Dims{rows, width}; }
+};
+
+// `state`: the tensor that has a row for each sequence in its second dimension.
+Sequences sequences(const Call& c, const Tensor& input, const char* counts, const Tensor& state, bool batch_first) {
+    Dims x = steps_first(input, batch_first).dims;
+    bool several = given(c, counts);
+    if (x.n != 3 && !(several && x.n == 2)) refuse(ACLNN_ERR_PARAM_INVALID, "input has %d dimensions, expected 3%s", x.n, several ? " or 2" : "");
+    if (state.rank() != 3) refuse(ACLNN_ERR_PARAM_INVALID, "the states have shape %s, expected 3 dimensions", text(state.dims).c_str());
+    if (!several) return {x[0], x[1], x[2], -1};
+    const Tensor& t = c.tensor(counts);
+    bool fits = t.rank() == 1 && t.dims[0] > 0 && is_integer(t.dtype) && (x.n == 2 || t.dims[0] == x[0]);
+    if (!fits) refuse(ACLNN_ERR_PARAM_INVALID, "%s has shape %s for an input of shape %s", counts, text(t.dims).c_str(), text(x).c_str());
+    if (x.n == 2) return {t.dims[0], state.dims[1], x[1], x[0]};
+    return {x[0], x[1], x[2], -1};
+}
+
+void read_counts(const Run& r, Sequences& s, const char* name) {
+    if (!given(r, name)) return;
+    s.counts = r.read<int64_t>(r.tensor(name));
+    int64_t most = s.batch;
+    for (int64_t n : s.counts) {
+        if (n < 1 || n > most) fault("%s: %s has %lld after %lld", r.function->name, name, static_cast<long long>(n), static_cast<long long>(most));
+        most = n;
+    }
+    int64_t all = std::accumulate(s.counts.begin(), s.counts.end(), int64_t{0});
+    if (s.rows >= 0 && all != s.rows)
+        fault("%s: %s counts %lld rows, there are %lld", r.function->name, name, static_cast<long long>(all), static_cast<long long>(s.rows));
+}
+
+// A place for every sequence at every step, and back.
+Matrix read_steps(const Run& r, const Tensor& t, const Sequences& s, bool batch_first = false) {
+    Matrix values = r.read<double>(steps_first(t, batch_first));
+    if (s.rows < 0) return values;
+    int64_t width = t.dims[1], from = 0;
+    Matrix out(size_t(s.steps * s.batch * width));
+    for (int64_t step = 0; step < s.steps; from += s.counts[size_t(step)] * width, ++step)
+        std::copy_n(values.begin() + from, s.counts[size_t(step)] * width, out.begin() + step * s.batch * width);
+    return out;
+}
+
+void write_steps(const Run& r, const Tensor& t, const Sequences& s, const Matrix& values, bool batch_first = false) {
+    if (s.rows < 0) return r.write(steps_first(t, batch_first), values);
+    int64_t width = t.dims[1];
+    Matrix out;
+    for (int64_t step = 0; step < s.steps; ++step) {
+        auto from = values.begin() + step * s.batch * width;
+        out.insert(out.end(), from, from + s.counts[size_t(step)] * width);
+    }
+    r.write(t, out);
+}
 
 // -- LSTM and GRU: a list of weights, four (two without bias) for each layer and direction ---------------------------
 struct Network {
@@ -118,27 +190,24 @@ Network network(const Call& c, const char* direction, int64_t gates) {
 
 void plan_network(const Plan& p, const Network& n) {
     const auto& params = p.tensors("params");
-    p.require(!p.has("batchSizes"), "batchSizes: packed sequences are not computed by the emulator");
     p.require(n.layers >= 1, "numLayers is %lld, expected >= 1", static_cast<long long>(n.layers));
     p.require(p.real("dropout") >= 0 && p.real("dropout") <= 1, "dropout is %g, expected 0 to 1", p.real("dropout"));
     p.require(!p.flag("train") || p.real("dropout") == 0, "dropout is %g; the emulator computes 0", p.real("dropout"));
     p.require(int64_t(params.size()) == n.layers * n.directions * n.per, "params has %zu tensors, expected %lld",
               params.size(), static_cast<long long>(n.layers * n.directions * n.per));
-    Dims x = steps_first(p.tensor("input"), n.batch_first).dims;
-    p.require(x.n == 3, "input has %d dimensions, expected 3", x.n);
+    Sequences s = sequences(p, p.tensor("input"), "batchSizes", p.tensor("hy"), n.batch_first);
     p.require(params[1].rank() == 2, "the second of params must be a matrix");
     int64_t size = params[1].dims[1];
     for (size_t i = 0; i < params.size(); ++i) {
         int64_t layer = int64_t(i) / (n.per * n.directions), which = int64_t(i) % n.per;
-        int64_t inner = which == 1 ? size : layer == 0 ? x[2] : size * n.directions;
+        int64_t inner = which == 1 ? size : layer == 0 ? s.inner : size * n.directions;
         Dims want = which < 2 ? Dims{n.gates * size, inner} : Dims{n.gates * size};
         p.require(params[i].dims == want, "params %zu has shape %s, expected %s", i, text(params[i].dims).c_str(),
                   text(want).c_str());
     }
-    Dims out{x[0], x[1], size * n.directions};
-    Dims got = steps_first(p.tensor("output"), n.batch_first).dims;
+    Dims out = s.dims(size * n.directions), got = steps_first(p.tensor("output"), n.batch_first).dims;
     p.require(got == out, "output has shape %s, expected %s", text(got).c_str(), text(out).c_str());
-    p.shape("hy", {n.layers * n.directions, x[1], size});
+    p.shape("hy", {n.layers * n.directions, s.batch, size});
 }
 
 Weights weights(const Run& r, size_t first, int64_t per) {
@@ -156,32 +225,32 @@ Matrix state(const Run& r, const Tensor* t, int64_t i, size_t plane) {
 
 // Runs every layer and direction; f(index, trace) sees what each leaves.
 template <class Run1, class F>
-Matrix run_network(const Run& r, const Network& n, Run1 one, F f) {
-    Tensor input = steps_first(r.tensor("input"), n.batch_first);
-    Matrix x = r.read<double>(input);
-    int64_t inner = input.dims[2], size = r.tensors("params")[1].dims[1];
+void run_network(const Run& r, const Network& n, Run1 one, F f) {
+    Sequences s = sequences(r, r.tensor("input"), "batchSizes", r.tensor("hy"), n.batch_first);
+    read_counts(r, s, "batchSizes");
+    Matrix x = read_steps(r, r.tensor("input"), s, n.batch_first);
+    int64_t inner = s.inner, size = r.tensors("params")[1].dims[1];
     for (int64_t layer = 0; layer < n.layers; ++layer) {
         Matrix y;
         for (int64_t d = 0; d < n.directions; ++d) {
             int64_t i = layer * n.directions + d;
-            Trace t = one(Layer{input.dims[0], input.dims[1], inner, size, d == 1}, x, i,
+            Trace t = one(Layer{s.steps, s.batch, inner, size, d == 1, s.counts}, x, i,
                           weights(r, size_t(i * n.per), n.per));
             y = d == 0 ? t.h : joined(y, t.h, size);
-            f(size_t(i), t);
+            f(size_t(i), t, s);
         }
         x.swap(y);
         inner = size * n.directions;
     }
-    return x;
+    write_steps(r, r.tensor("output"), s, x, n.batch_first);
 }
 
-void write_all(const Run& r, const char* name, size_t i, const Matrix& values) {
-    if (r.has(name) && i < r.tensors(name).size()) r.write(r.tensors(name)[i], values);
+void write_all(const Run& r, const char* name, size_t i, const Sequences& s, const Matrix& values) {
+    if (r.has(name) && i < r.tensors(name).size()) write_steps(r, r.tensors(name)[i], s, values);
 }
 
 void plan_traces(const Plan& p, const Network& n, std::initializer_list<const char*> names) {
-    Dims x = steps_first(p.tensor("input"), n.batch_first).dims;
-    Dims want{x[0], x[1], p.tensors("params")[1].dims[1]};
+    Dims want = sequences(p, p.tensor("input"), "batchSizes", p.tensor("hy"), n.batch_first).dims(p.tensors("params")[1].dims[1]);
     for (const char* name : names) {
         if (!p.has(name)) continue;
         for (const Tensor& t : p.tensors(name))
@@ -211,17 +280,16 @@ void run_lstm(Run& r) {
         size_t plane = size_t(l.batch * l.size);
         return lstm(l, x, state(r, h0, i, plane), state(r, c0, i, plane), w);
     };
-    Matrix y = run_network(r, n, one, [&](size_t i, const Trace& t) {
+    run_network(r, n, one, [&](size_t i, const Trace& t, const Sequences& s) {
         hy.insert(hy.end(), t.last_h.begin(), t.last_h.end());
         cy.insert(cy.end(), t.last_c.begin(), t.last_c.end());
         if (!r.flag("train")) return;
         const char* names[] = {"iOut", "jOut", "fOut", "oOut"};
-        for (size_t part = 0; part < 4; ++part) write_all(r, names[part], i, t.gates[part]);
-        write_all(r, "hOut", i, t.h);
-        write_all(r, "cOut", i, t.c);
-        write_all(r, "tanhCOut", i, t.tanh_c);
+        for (size_t part = 0; part < 4; ++part) write_all(r, names[part], i, s, t.gates[part]);
+        write_all(r, "hOut", i, s, t.h);
+        write_all(r, "cOut", i, s, t.c);
+        write_all(r, "tanhCOut", i, s, t.tanh_c);
     });
-    r.write(steps_first(r.tensor("output"), n.batch_first), y);
     r.write(r.tensor("hy"), hy);
     r.write(r.tensor("cy"), cy);
 }
@@ -240,25 +308,26 @@ void run_gru(Run& r) {
     auto one = [&](const Layer& l, const Matrix& x, int64_t i, const Weights& w) {
         return gru(l, x, state(r, h0, i, size_t(l.batch * l.size)), w);
     };
-    Matrix y = run_network(r, n, one, [&](size_t i, const Trace& t) {
+    run_network(r, n, one, [&](size_t i, const Trace& t, const Sequences& s) {
         hy.insert(hy.end(), t.last_h.begin(), t.last_h.end());
         if (!r.flag("train")) return;
         const char* names[] = {"rOut", "zOut", "nOut", "hnOut"};
-        for (size_t part = 0; part < 4; ++part) write_all(r, names[part], i, t.gates[part]);
-        write_all(r, "hOut", i, t.h);
+        for (size_t part = 0; part < 4; ++part) write_all(r, names[part], i, s, t.gates[part]);
+        write_all(r, "hOut", i, s, t.h);
     });
-    r.write(steps_first(r.tensor("output"), n.batch_first), y);
     r.write(r.tensor("hy"), hy);
 }
 
 // -- one layer with named weights ------------------------------------------------------------------------------------
+// The later version has a flag that says whether the counts are looked at.
+const char* counts_of(const Call& c) { return has_parameter(c, "packed") && c.flag("packed") ? "batchSizeOptional" : ""; }
+
 void plan_named(Plan& p) {
-    Dims x = steps_first(p.tensor("x"), p.flag("batchFirst")).dims;
+    Sequences s = sequences(p, p.tensor("x"), counts_of(p), p.tensor("initH"), p.flag("batchFirst"));
     int64_t directions = p.flag("bidirection") ? 2 : 1, size = p.tensor("wHh").dims[1];
     p.require(p.integer("numLayers") == 1, "numLayers is %lld; the emulator computes 1",
               static_cast<long long>(p.integer("numLayers")));
-    if (p.function->count == 20) p.require(!p.flag("packed"), "packed sequences are not computed by the emulator");
-    p.shape("wIh", {4 * size, x[2]});
+    p.shape("wIh", {4 * size, s.inner});
     p.shape("wHh", {4 * size, size});
     auto needed = [&](const char* name, const Dims& want) {
         p.require(p.has(name), "%s is needed", name);
@@ -267,22 +336,23 @@ void plan_named(Plan& p) {
     if (p.flag("isbias"))
         for (const char* name : {"bIhOptional", "bHhOptional"}) needed(name, {4 * size});
     if (directions == 2) {
-        needed("wIhReverseOptional", {4 * size, x[2]});
+        needed("wIhReverseOptional", {4 * size, s.inner});
         needed("wHhReverseOptional", {4 * size, size});
         if (p.flag("isbias"))
             for (const char* name : {"bIhReverseOptional", "bHhReverseOptional"}) needed(name, {4 * size});
     }
-    for (const char* name : {"initH", "initC", "outputHOut", "outputCOut"}) p.shape(name, {directions, x[1], size});
-    Dims got = steps_first(p.tensor("yOut"), p.flag("batchFirst")).dims, want{x[0], x[1], directions * size};
+    for (const char* name : {"initH", "initC", "outputHOut", "outputCOut"}) p.shape(name, {directions, s.batch, size});
+    Dims got = steps_first(p.tensor("yOut"), p.flag("batchFirst")).dims, want = s.dims(directions * size);
     p.require(got == want, "yOut has shape %s, expected %s", text(got).c_str(), text(want).c_str());
 }
 
 void run_named(Run& r) {
     bool batch_first = r.flag("batchFirst");
-    Tensor input = steps_first(r.tensor("x"), batch_first);
-    Matrix x = r.read<double>(input), y, hy, cy;
+    Sequences s = sequences(r, r.tensor("x"), counts_of(r), r.tensor("initH"), batch_first);
+    read_counts(r, s, counts_of(r));
+    Matrix x = read_steps(r, r.tensor("x"), s, batch_first), y, hy, cy;
     int64_t size = r.tensor("wHh").dims[1];
-    size_t plane = size_t(input.dims[1] * size);
+    size_t plane = size_t(s.batch * size);
     for (int64_t d = 0; d < (r.flag("bidirection") ? 2 : 1); ++d) {
         auto read = [&](const char* forward, const char* backward) {
             return r.read<double>(r.tensor(d == 0 ? forward : backward));
@@ -292,13 +362,13 @@ void run_named(Run& r) {
             w.input_bias = read("bIhOptional", "bIhReverseOptional");
             w.hidden_bias = read("bHhOptional", "bHhReverseOptional");
         }
-        Trace t = lstm({input.dims[0], input.dims[1], input.dims[2], size, d == 1}, x,
+        Trace t = lstm({s.steps, s.batch, s.inner, size, d == 1, s.counts}, x,
                        state(r, &r.tensor("initH"), d, plane), state(r, &r.tensor("initC"), d, plane), w);
         y = d == 0 ? t.h : joined(y, t.h, size);
         hy.insert(hy.end(), t.last_h.begin(), t.last_h.end());
         cy.insert(cy.end(), t.last_c.begin(), t.last_c.end());
     }
-    r.write(steps_first(r.tensor("yOut"), batch_first), y);
+    write_steps(r, r.tensor("yOut"), s, y, batch_first);
     r.write(r.tensor("outputHOut"), hy);
     r.write(r.tensor("outputCOut"), cy);
 }
@@ -369,15 +439,15 @@ Slopes backward(const Left& l, const Matrix& x, const Matrix& dy, Matrix dh, Mat
     dc.resize(plane, 0);
     for (int64_t n = l.layer.steps - 1; n >= 0; --n) {
         int64_t s = l.layer.reverse ? l.layer.steps - 1 - n : n, earlier = l.layer.reverse ? s + 1 : s - 1;
-        bool first = n == 0;
-        auto before = [&](const Matrix& all, const Matrix& start) {
+        // A sequence that is not there a step earlier begins here.
+        auto before = [&](const Matrix& all, Matrix start) {
             if (all.empty()) return Matrix(plane, 0);
-            if (first) return start;
-            return Matrix(all.begin() + earlier * int64_t(plane), all.begin() + (earlier + 1) * int64_t(plane));
+            if (int64_t there = l.layer.at(earlier) * size) std::copy_n(all.begin() + earlier * int64_t(plane), there, start.begin());
+            return start;
         };
         Matrix h = before(l.h, l.first_h), c = before(l.c, l.first_c);
         Matrix gi(size_t(batch * rows), 0), gh(size_t(batch * rows), 0);
-        for (int64_t b = 0; b < batch; ++b)
+        for (int64_t b = 0; b < l.layer.at(s); ++b)
             for (int64_t k = 0; k < size; ++k) {
                 size_t at = size_t(b * size + k), whole = size_t(s) * plane + at;
                 double input[4] = {}, hidden[4] = {};
@@ -388,8 +458,8 @@ Slopes backward(const Left& l, const Matrix& x, const Matrix& dy, Matrix dh, Mat
                     gh[size_t((b * gates + part) * size + k)] = hidden[part];
                 }
             }
-        add_outer(out.w.input, gi.data(), x.data() + s * batch * inner, batch, rows, inner);
-        add_outer(out.w.hidden, gh.data(), h.data(), batch, rows, size);
+        add_outer(out.w.input, gi.data(), x.data() + s * batch * inner, l.layer.at(s), rows, inner);
+        add_outer(out.w.hidden, gh.data(), h.data(), l.layer.at(s), rows, size);
         add_rows(out.w.input_bias, gi);
         add_rows(out.w.hidden_bias, gh);
         Matrix dx = through(gi, l.w.input, batch, rows), back = through(gh, l.w.hidden, batch, rows);
@@ -408,31 +478,29 @@ Matrix columns(const Matrix& x, int64_t width, int64_t first, int64_t size) {
     return out;
 }
 
-void plan_backward(const Plan& p, const Network& n, std::initializer_list<const char*> lists, const char* packed) {
+void plan_backward(const Plan& p, const Network& n, std::initializer_list<const char*> lists, const char* counts) {
     const auto& params = p.tensors("params");
-    p.require(!p.has(packed), "%s: packed sequences are not computed by the emulator", packed);
     p.require(n.layers >= 1 && int64_t(params.size()) == n.layers * n.directions * n.per && params[1].rank() == 2,
               "params has %zu tensors, expected %lld", params.size(),
               static_cast<long long>(n.layers * n.directions * n.per));
-    Dims x = steps_first(p.tensor("input"), n.batch_first).dims;
-    p.require(x.n == 3, "input has %d dimensions, expected 3", x.n);
+    Sequences s = sequences(p, p.tensor("input"), counts, p.tensor("dh"), n.batch_first);
     int64_t size = params[1].dims[1];
     for (size_t i = 0; i < params.size(); ++i) {
         int64_t layer = int64_t(i) / (n.per * n.directions), which = int64_t(i) % n.per;
-        int64_t inner = which == 1 ? size : layer == 0 ? x[2] : size * n.directions;
+        int64_t inner = which == 1 ? size : layer == 0 ? s.inner : size * n.directions;
         Dims want = which < 2 ? Dims{n.gates * size, inner} : Dims{n.gates * size};
         p.require(params[i].dims == want, "params %zu has shape %s, expected %s", i, text(params[i].dims).c_str(),
                   text(want).c_str());
     }
-    Dims y = steps_first(p.tensor("dy"), n.batch_first).dims, state{n.layers * n.directions, x[1], size};
-    p.require(y == Dims({x[0], x[1], size * n.directions}), "dy has shape %s", text(y).c_str());
+    Dims y = steps_first(p.tensor("dy"), n.batch_first).dims, state{n.layers * n.directions, s.batch, size};
+    p.require(y == s.dims(size * n.directions), "dy has shape %s", text(y).c_str());
     p.shape("dh", state);
     for (const char* name : lists) {
         const auto& list = p.tensors(name);
         p.require(int64_t(list.size()) == n.layers * n.directions, "%s has %zu tensors, expected %lld", name, list.size(),
                   static_cast<long long>(n.layers * n.directions));
         for (const Tensor& t : list)
-            p.require(t.dims == Dims({x[0], x[1], size}), "a tensor of %s has shape %s", name, text(t.dims).c_str());
+            p.require(t.dims == s.dims(size), "a tensor of %s has shape %s", name, text(t.dims).c_str());
     }
     p.same_shape("input", "dxOut");
     p.shape("dhPrevOut", state);
@@ -444,26 +512,27 @@ void plan_backward(const Plan& p, const Network& n, std::initializer_list<const 
 }
 
 template <class F>
-void run_backward(Run& r, const Network& n, Step step, F left) {
-    Tensor input = steps_first(r.tensor("input"), n.batch_first);
-    int64_t size = r.tensors("params")[1].dims[1], steps = input.dims[0], batch = input.dims[1];
-    size_t plane = size_t(batch * size);
+void run_backward(Run& r, const Network& n, const char* counts, Step step, F left) {
+    Sequences all = sequences(r, r.tensor("input"), counts, r.tensor("dh"), n.batch_first);
+    read_counts(r, all, counts);
+    int64_t size = r.tensors("params")[1].dims[1];
+    size_t plane = size_t(all.batch * size);
     bool cells = n.gates == 4;
-    Matrix dy = r.read<double>(steps_first(r.tensor("dy"), n.batch_first));
+    Matrix dy = read_steps(r, r.tensor("dy"), all, n.batch_first);
     Matrix all_h(size_t(n.layers * n.directions) * plane), all_c(all_h.size());
     for (int64_t layer = n.layers - 1; layer >= 0; --layer) {
-        int64_t inner = layer == 0 ? input.dims[2] : size * n.directions;
+        int64_t inner = layer == 0 ? all.inner : size * n.directions;
         Matrix x, dx;
-        if (layer == 0) x = r.read<double>(input);
+        if (layer == 0) x = read_steps(r, r.tensor("input"), all, n.batch_first);
         else
             for (int64_t d = 0; d < n.directions; ++d) {
-                Matrix h = r.read<double>(r.tensors("h")[size_t((layer - 1) * n.directions + d)]);
+                Matrix h = read_steps(r, r.tensors("h")[size_t((layer - 1) * n.directions + d)], all);
                 x = d == 0 ? h : joined(x, h, size);
             }
         dx.assign(x.size(), 0);
         for (int64_t d = 0; d < n.directions; ++d) {
             int64_t i = layer * n.directions + d;
-            Left l = left(size_t(i), Layer{steps, batch, inner, size, d == 1}, plane);
+            Left l = left(size_t(i), Layer{all.steps, all.batch, inner, size, d == 1, all.counts}, all, plane);
             Matrix dc = cells ? state(r, &r.tensor("dc"), i, plane) : Matrix(plane, 0);
             Slopes s = backward(l, x, columns(dy, size * n.directions, d * size, size), state(r, &r.tensor("dh"), i, plane),
                                 dc, n.gates, step);
@@ -476,7 +545,7 @@ void run_backward(Run& r, const Network& n, Step step, F left) {
         }
         dy.swap(dx);
     }
-    r.write(steps_first(r.tensor("dxOut"), n.batch_first), dy);
+    write_steps(r, r.tensor("dxOut"), all, dy, n.batch_first);
     r.write(r.tensor("dhPrevOut"), all_h);
     if (cells) r.write(r.tensor("dcPrevOut"), all_c);
 }
@@ -494,8 +563,8 @@ void plan_lstm_backward(Plan& p) {
 
 void run_lstm_backward(Run& r) {
     Network n = network(r, "bidirectional", 4);
-    run_backward(r, n, lstm_step, [&](size_t i, const Layer& layer, size_t plane) {
-        auto one = [&](const char* name) { return r.read<double>(r.tensors(name)[i]); };
+    run_backward(r, n, "batchSizesOptional", lstm_step, [&](size_t i, const Layer& layer, const Sequences& s, size_t plane) {
+        auto one = [&](const char* name) { return read_steps(r, r.tensors(name)[i], s); };
         const auto& hx = r.tensors("hx");
         return Left{layer, weights(r, i * size_t(n.per), n.per), one("h"), state(r, &hx[0], int64_t(i), plane), one("c"),
                     one("tanhc"), state(r, &hx[1], int64_t(i), plane), {one("i"), one("g"), one("f"), one("o")}};
@@ -510,8 +579,8 @@ void plan_gru_backward(Plan& p) {
 
 void run_gru_backward(Run& r) {
     Network n = network(r, "bidirection", 3);
-    run_backward(r, n, gru_step, [&](size_t i, const Layer& layer, size_t plane) {
-        auto one = [&](const char* name) { return r.read<double>(r.tensors(name)[i]); };
+    run_backward(r, n, "batchSizes", gru_step, [&](size_t i, const Layer& layer, const Sequences& s, size_t plane) {
+        auto one = [&](const char* name) { return read_steps(r, r.tensors(name)[i], s); };
         return Left{layer, weights(r, i * size_t(n.per), n.per), one("h"), state(r, &r.tensor("hx"), int64_t(i), plane),
                     {}, {}, {}, {one("r"), one("z"), one("n"), one("hn")}};
     });

@@ -108,6 +108,21 @@ uint8_t narrow_code(int dtype, double x) {
     return above->second % 2 == 0 ? above->second : below->second;
 }
 
+double narrow_floor(int dtype, double x) {
+    const auto& all = table(dtype).sorted;
+    if (std::isnan(x)) return x;
+    auto above = std::upper_bound(all.begin(), all.end(), std::make_pair(x, uint8_t(255)));
+    return above == all.begin() ? above->first : (above - 1)->first;
+}
+
+double narrow_away(int dtype, double x) {
+    double size = std::fabs(x), below = narrow_floor(dtype, size);
+    const auto& all = table(dtype).sorted;
+    auto above = std::upper_bound(all.begin(), all.end(), std::make_pair(below, uint8_t(255)));
+    double nearest = above == all.end() || !(size - below >= above->first - size) ? below : above->first;
+    return std::copysign(nearest, x);
+}
+
 double narrow_largest(int dtype) { return table(dtype).sorted.back().first; }
 
 }  // namespace emu

@@ -19,6 +19,9 @@ inline bool is_narrow(int dtype) { return dtype == ACL_INT4 || is_narrow_float(d
 // largest becomes the largest.
 double narrow_value(int dtype, uint8_t code);
 uint8_t narrow_code(int dtype, double x);
+// The largest value not above x, and the nearest one, halves away from zero; the least and the largest where there is none.
+double narrow_floor(int dtype, double x);
+double narrow_away(int dtype, double x);
 // The largest finite value.
 double narrow_largest(int dtype);
 

@@ -68,6 +68,11 @@ def fused() -> None:
         call("aclnnDistributeBarrier", xRef=x[me], **group, worldSize=2)
         call("aclnnDistributeBarrierV2", xRef=x[me], **group, worldSize=2)
         call("aclnnInnerDistributeBarrier", xRef=x[me], **group, worldSize=2)
+        reset: dict[str, Any] = {"elasticInfo": np.zeros(8, np.int32), "groupEp": r.name, "epWorldSize": 2}
+        for wait in (0, 1):
+            call("aclnnMoeDistributeBufferReset", **reset, needSync=wait)
+        assert refused("aclnnMoeDistributeBufferReset", **{**reset, "epWorldSize": 3}, needSync=1) == 161002
+        assert refused("aclnnMoeDistributeBufferReset", **reset, needSync=2) == 161002
         assert refused("aclnnDistributeBarrier", xRef=x[me], **group, worldSize=3) == 161002
         listed: dict[str, Any] = {
             "x": [x[me], e[me]],

@@ -43,6 +43,15 @@ COLUMN, ROW = RNG.uniform(0.01, 0.05, (2, 8)).astype(F), RNG.uniform(0.5, 1, 6).
 OPENED = WHOLE * wide(COLUMN)[[0, 0, 1, 1, 1, 1]] * wide(ROW)[:, None]
 OPENED_GATED = silu(OPENED[:, 4:]) * OPENED[:, :4]
 OPENED_BYTES, OPENED_SCALE = dynamic(OPENED_GATED * BY_ROW)
+
+
+def paired(x: np.ndarray, limit: float, alpha: float, bias: float) -> np.ndarray:
+    """Gates in even columns, factors in odd ones, both bounded."""
+    a, b = np.minimum(x[..., ::2], limit), np.clip(x[..., 1::2], -limit, limit)
+    return np.asarray(a / (1 + np.exp(-alpha * a)) * (b + bias))
+
+
+PAIRED_BYTES, PAIRED_SCALE = dynamic(paired(OPENED, 0.5, 1.702, 1.0) * BY_ROW)
 GELU_X = make(3, 4, dtype=F)
 GELU = 0.5 * wide(GELU_X) * (1 + np.tanh(np.sqrt(2 / np.pi) * (wide(GELU_X) + 0.044715 * wide(GELU_X) ** 3)))
 GELU_BYTES, GELU_SCALE = dynamic(GELU)
@@ -80,6 +89,8 @@ CASES = [
                                   "quantModeOptional": "static"}, {"yOut": to_bytes(GATED_RIGHT * 20 + 3)}),
     Direct("aclnnDequantSwigluQuant", DEQUANT, {"yOut": OPENED_BYTES, "scaleOut": OPENED_SCALE}),
     Direct("aclnnDequantSwigluQuantV2", {**DEQUANT, **SECOND}, {"yOut": OPENED_BYTES, "scaleOut": OPENED_SCALE}),
+    Direct("aclnnDequantSwigluQuantV2", {**DEQUANT, **SECOND, "swigluMode": 1, "clampLimit": 0.5},
+           {"yOut": PAIRED_BYTES, "scaleOut": PAIRED_SCALE}),
     Direct("aclnnGeluQuant", {"self": GELU_X, "approximate": "tanh", "quantMode": "dynamic", "roundMode": "rint",
                               "dstType": 2}, {"y": GELU_BYTES, "outScaleOptional": GELU_SCALE}),
     Direct("aclnnGeluQuant", {"self": GELU_X, "inputScaleOptional": np.full(4, 20, F), "approximate": "tanh",
@@ -100,7 +111,7 @@ def test_refusals(case: Direct) -> None:
 
 def test_what_is_not_computed_is_named() -> None:
     outs = {"yOut": Out((6, 4), "int8"), "scaleOut": Out((6,))}
-    assert refused("aclnnDequantSwigluQuantV2", **{**DEQUANT, **SECOND, "swigluMode": 1}, **outs) == 161002
+    assert refused("aclnnDequantSwigluQuantV2", **{**DEQUANT, **SECOND, "swigluMode": 2}, **outs) == 161002
     assert refused("aclnnDequantSwigluQuant", **{**DEQUANT, "weightScaleOptional": None}, **outs) == 161002
     assert refused("aclnnDequantSwigluQuant", **{**DEQUANT, "quantModeOptional": "other"}, **outs) == 161002
     assert refused("aclnnClippedSwigluV2", x=X, **{**CLIP, "limit": 0.0}, interleaved=False, clampMode=0,

@@ -11,6 +11,7 @@ import pytest
 
 from ._direct import Direct, check, check_refusals, each
 from ._kernels import CODES, Out, call, library_folder, refused
+from .test_kernels_gated_quant import paired
 from .test_kernels_quantized_norm import F, H, make, wide
 from .test_kernels_weights import in_words, nz
 
@@ -24,7 +25,23 @@ def largest(dtype: Any) -> float:
     return float(ml_dtypes.finfo(dtype).max)
 
 
-def microscaled(x: np.ndarray, axis: int, dtype: Any, algorithm: int = 0) -> tuple[np.ndarray, np.ndarray]:
+FOURS = np.array([0, 0.5, 1, 1.5, 2, 3, 4, 6])  # the sizes of a number of four bits
+
+
+def on_fours(x: np.ndarray, mode: str) -> np.ndarray:
+    """The number of four bits that is not above x, or nearest to it, halves away from zero."""
+    if mode == "rint":
+        return x
+    every = np.unique(np.concatenate([-FOURS, FOURS]))
+    if mode == "floor":
+        return np.asarray(every[np.maximum(np.searchsorted(every, x, "right") - 1, 0)])
+    middles = (FOURS[1:] + FOURS[:-1]) / 2
+    return np.asarray(np.copysign(FOURS[np.searchsorted(middles, np.abs(x), "right")], x))
+
+
+def microscaled(
+    x: np.ndarray, axis: int, dtype: Any, algorithm: int = 0, mode: str = "rint"
+) -> tuple[np.ndarray, np.ndarray]:
     """y and the scales in pairs, by blocks of 32 along an axis."""
     moved = np.moveaxis(np.asarray(x, float), axis, -1)
     length = moved.shape[-1]
@@ -38,7 +55,8 @@ def microscaled(x: np.ndarray, axis: int, dtype: Any, algorithm: int = 0) -> tup
         else:
             power = np.ceil(np.log2(top / largest(dtype)))
     scale = np.where(top > 0, 2.0**power, LEAST)
-    y = np.clip(moved / np.repeat(scale, 32, -1)[..., :length], -largest(dtype), largest(dtype)).astype(F).astype(dtype)
+    places = on_fours(moved / np.repeat(scale, 32, -1)[..., :length], mode)
+    y = np.clip(places, -largest(dtype), largest(dtype)).astype(F).astype(dtype)
     pairs = np.full((*moved.shape[:-1], -(-count // 2) * 2), LEAST)
     pairs[..., :count] = scale
     pairs = np.moveaxis(pairs.reshape(*moved.shape[:-1], -1, 2), -2, axis if axis >= 0 else axis - 1)
@@ -180,6 +198,30 @@ CASES = [
             "dstType": code(E4M3),
         },
         pair(microscaled(swiglu(GATE_X), -1, E4M3)),
+    ),
+    Direct(
+        "aclnnSwigluMxQuant",
+        {
+            "x": GATE_X,
+            **GATE,
+            "activateDim": 1,
+            "swigluMode": 1,
+            "clampLimit": 0.75,
+            "gluAlpha": 1.702,
+            "gluBias": 1.0,
+            "groupMode": 0,
+            "axis": -1,
+            "dstType": code(E4M3),
+        },
+        pair(microscaled(paired(wide(GATE_X), 0.75, 1.702, 1.0), -1, E4M3)),
+    ),
+    *(
+        Direct(
+            "aclnnDynamicMxQuant",
+            {**ONE, "roundModeOptional": mode, "dstType": code(E2M1)},
+            pair(microscaled(X, -1, E2M1, mode=mode)),
+        )
+        for mode in ("floor", "round")
     ),
     Direct("aclnnSwigluMxQuantWithDualAxis", {"x": GATE_X, **GATE, "dstType": code(E4M3)}, both(swiglu(GATE_X), E4M3)),
     Direct(

@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 from typing import Any
 
+import ml_dtypes
 import numpy as np
 import pytest
 
@@ -160,6 +161,49 @@ def test_experts() -> None:
     tokens = np.array([2, 3])
     assert_same(call("aclnnFFNV3", **values, expertTokensOptional=tokens, tokensIndexFlag=False, y=out), want, 4)
     assert refused("aclnnFFNV2", **values, tokensIndexFlag=True, y=out) == 161002
+
+
+def test_quantized_experts() -> None:
+    x, w1, w2 = (RNG.integers(-9, 9, s).astype(np.int8) for s in ((5, 3), (2, 3, 4), (2, 4, 6)))
+    b1, b2 = (RNG.integers(-9, 9, s).astype(np.int32) for s in ((2, 4), (2, 6)))
+    open1, open2 = (RNG.uniform(0.01, 0.1, s).astype(F) for s in ((2, 4), (2, 6)))
+    scale, shift = np.array([9, 7], F), np.array([1, -2], F)
+    rows = []
+    for row in range(5):
+        e = int(row >= 2)
+        z = np.maximum((wide(x[row]) @ wide(w1[e]) + b1[e]) * open1[e], 0) * scale[e] + shift[e]
+        rows.append((np.clip(np.rint(z), -128, 127) @ wide(w2[e]) + b2[e]) * open2[e])
+    want = np.stack(rows).astype(H)
+    values: dict[str, Any] = {"x": x, "weight1": w1, "weight2": w2, "bias1": b1, "bias2": b2, "scale": scale,
+                              "offset": shift, "deqScale1": open1, "deqScale2": open2, "expertTokens": [2, 3],
+                              "activation": "relu", "innerPrecise": 0}  # fmt: skip
+    out = Out((5, 6), "float16")
+    assert_same(call("aclnnFFN", **values, y=out), want, 4)
+    packed = {f"deqScale{i}": v.view(np.uint32).astype(np.uint64) for i, v in ((1, open1), (2, open2))}
+    assert_same(call("aclnnFFNV2", **{**values, **packed}, tokensIndexFlag=False, y=out), want, 4)
+    for wrong in ({"scale": None}, {"deqScale1": open1[:, :3]}, {"antiquantScale1": b1.astype(H)}, {"weight2": b2}):
+        assert refused("aclnnFFN", **{**values, **wrong}, y=out) == 161002
+
+
+@pytest.mark.parametrize("groups", [1, 3])
+@pytest.mark.parametrize("dtype", ["int8", "int4"])
+def test_weights_that_stand_for_floats(dtype: str, groups: int) -> None:
+    whole = np.dtype(getattr(ml_dtypes, dtype, dtype))
+    x = floats(5, 6).astype(H)
+    w1, w2 = (RNG.integers(-8, 8, s).astype(whole) for s in ((6, 4), (4, 6)))
+    s1, o1 = (RNG.uniform(0.1, 0.5, (groups, 4)).astype(H) for _ in range(2))
+    s2 = RNG.uniform(0.1, 0.5, 6).astype(H)
+    first = (w1.astype(float) + np.repeat(wide(o1), 6 // groups, 0)) * np.repeat(wide(s1), 6 // groups, 0)
+    z = wide(x) @ first
+    want = (z * sigmoid(z) @ (w2.astype(float) * wide(s2))).astype(H)
+    if groups == 1:
+        s1, o1 = s1[0], o1[0]
+    values: dict[str, Any] = {"x": x, "weight1": w1, "weight2": w2, "antiquantScale1": s1, "antiquantOffset1": o1,
+                              "antiquantScale2": s2, "activation": "silu", "innerPrecise": 0}  # fmt: skip
+    out = Out((5, 6), "float16")
+    assert_same(call("aclnnFFN", **values, y=out), want, 8)
+    for wrong in ({"antiquantScale2": None}, {"antiquantScale1": s2[:5]}, {"scale": np.ones(1, F)}):
+        assert refused("aclnnFFN", **{**values, **wrong}, y=out) == 161002
 
 
 # -- gradients -------------------------------------------------------------------------------------------------------

@@ -80,7 +80,7 @@ def test_gru(layers: int, bias: bool, both: bool, batch_first: bool) -> None:
 
 
 @pytest.mark.parametrize("wrong", [{"numLayers": 2}, {"hasBias": False}, {"dropout": 0.5, "train": True},
-                                   {"batchSizes": np.ones(4, np.int64)}])  # fmt: skip
+                                   {"batchSizes": np.ones(3, np.int64)}])  # fmt: skip
 def test_refusals(wrong: dict[str, Any]) -> None:
     module = torch.nn.GRU(INNER, SIZE)
     values: dict[str, Any] = {"input": torch.randn(STEPS, BATCH, INNER), "params": weights(module), "train": False,
@@ -169,3 +169,91 @@ def test_backward(kind: str, layers: int, bias: bool, both: bool, batch_first: b
     assert refused(name, **{**given, "numLayers": 3}, **targets) == 161002
     assert refused(name, **given, **{**targets, "dxOut": Out((1, 2, 3))}) == 161002
     assert refused(name, **{**given, "dy": None}, **targets) in (161001, 561103)
+
+
+COUNTS = (3, 2, 2, 1)  # sequences of 4, 3 and 1 steps
+
+
+def laid_out(packed: bool, data: Any) -> np.ndarray:
+    """Rows of a packed sequence as they are, or with a place for every sequence at every step."""
+    if packed:
+        return data.detach().numpy()
+    out = np.zeros((STEPS, BATCH, data.shape[1]), np.float32)
+    rows = iter(data.detach().numpy())
+    for step, count in enumerate(COUNTS):
+        for b in range(count):
+            out[step, b] = next(rows)
+    return out
+
+
+@pytest.mark.parametrize("packed", [True, False])
+@pytest.mark.parametrize("both", [False, True])
+@pytest.mark.parametrize("kind", ["LSTM", "GRU"])
+def test_sequences_of_several_lengths(kind: str, both: bool, packed: bool) -> None:
+    torch.manual_seed(3)
+    lstm, layers = kind == "LSTM", 2
+    module = getattr(torch.nn, kind)(INNER, SIZE, layers, bidirectional=both)
+    count = layers * (2 if both else 1)
+    x = torch.randn(sum(COUNTS), INNER, requires_grad=True)
+    states = tuple(torch.randn(count, BATCH, SIZE, requires_grad=True) for _ in range(2 if lstm else 1))
+    sizes = torch.tensor(COUNTS)
+    y, last = module(torch.nn.utils.rnn.PackedSequence(x, sizes), states if lstm else states[0])
+    results = [y.data, *(last if lstm else (last,))]
+    slopes = [torch.randn_like(r) for r in results]
+    parameters = [w for group in module.all_weights for w in group]
+    found = torch.autograd.grad(results, [x, *states, *parameters], slopes)
+    shape = (sum(COUNTS), SIZE) if packed else (STEPS, BATCH, SIZE)
+    outs = (
+        ("iOut", "jOut", "fOut", "oOut", "hOut", "cOut", "tanhCOut")
+        if lstm
+        else ("rOut", "zOut", "nOut", "hnOut", "hOut")
+    )
+    direction = "bidirectional" if lstm else "bidirection"
+    given: dict[str, Any] = {"input": laid_out(packed, x), "params": weights(module),
+                             "hx": list(states) if lstm else states[0]}  # fmt: skip
+    got = call(f"aclnn{kind}", **given, batchSizes=sizes, train=True, **setting(module, direction),
+               output=Out((*shape[:-1], results[0].shape[1])), hy=Out((count, BATCH, SIZE)),
+               **({"cy": Out((count, BATCH, SIZE))} if lstm else {}),
+               **{n: [Out(shape) for _ in range(count)] for n in outs})  # fmt: skip
+    assert_same(got[0], laid_out(packed, results[0]), 4)
+    for g, want in zip(got[1:], results[1:]):
+        assert_same(g, want.detach(), 4)
+    parts = [got[len(results) + k * count : len(results) + (k + 1) * count] for k in range(len(outs))]
+    names = tuple(name.removesuffix("Out") for name in outs) if not lstm else ("i", "g", "f", "o", "h", "c", "tanhc")
+    given |= dict(zip(names, parts)) | {"dy": laid_out(packed, slopes[0]), "dh": slopes[1]}
+    options: dict[str, Any] = {"hasBias": True, "numLayers": layers, direction: both, "batchFirst": False}
+    given["batchSizesOptional" if lstm else "batchSizes"] = sizes
+    targets: dict[str, Any] = {"dxOut": Out(given["input"].shape), "dhPrevOut": Out((count, BATCH, SIZE)),
+                               "dparamsOut": [Out(tuple(w.shape)) for w in parameters]}  # fmt: skip
+    if lstm:
+        given |= {"dc": slopes[2], "dropout": 0.0, "train": True, "outputMask": [True] * 4}
+        targets["dcPrevOut"] = Out((count, BATCH, SIZE))
+    back = call("aclnnLstmBackward" if lstm else "aclnnGRUBackward", **given, **options, **targets)
+    assert_same(back[0], laid_out(packed, found[0]), 20)
+    for g, want in zip(back[1:], found[1:]):
+        assert_same(g, want, 20)
+
+
+@pytest.mark.parametrize("sizes", [(3, 3, 2, 1), (2, 3, 2, 1), (4, 2, 1, 1), (3, 3, 2, 0)])
+def test_counts_that_are_none(sizes: tuple[int, ...]) -> None:
+    module = torch.nn.GRU(INNER, SIZE)
+    rows = torch.randn(8, INNER)
+    answer = refused("aclnnGRU", input=rows, params=weights(module), batchSizes=np.array(sizes), train=False,
+                     **setting(module, "bidirection"), output=Out((8, SIZE)), hy=Out((1, BATCH, SIZE)))  # fmt: skip
+    assert answer == 507015
+
+
+@isolated(ASCEND_EMULATOR_CHIP="310P")
+def test_named_weights_and_several_lengths(rt: Runtime) -> None:
+    torch.manual_seed(1)
+    module = torch.nn.LSTM(INNER, SIZE).half().float()
+    x, h, c = (torch.randn(n, BATCH, k).half() for n, k in ((STEPS, INNER), (1, SIZE), (1, SIZE)))
+    rows = torch.cat([x[step, :count] for step, count in enumerate(COUNTS)]).float()
+    y, (hy, cy) = module(torch.nn.utils.rnn.PackedSequence(rows, torch.tensor(COUNTS)), (h.float(), c.float()))
+    given = dict(zip(("wIh", "wHh", "bIhOptional", "bHhOptional"), (w.astype(np.float16) for w in weights(module))))
+    got = call("aclnnBidirectionLSTMV2", x=x, initH=h, initC=c, **given, numLayers=1, isbias=True, batchFirst=False,
+               bidirection=False, packed=True, batchSizeOptional=np.array(COUNTS),
+               yOut=Out((STEPS, BATCH, SIZE), "float16"), outputHOut=Out((1, BATCH, SIZE), "float16"),
+               outputCOut=Out((1, BATCH, SIZE), "float16"))  # fmt: skip
+    for g, want in zip(got, (laid_out(False, y.data), hy.detach().numpy(), cy.detach().numpy())):
+        assert_same(g, want.astype(np.float16), 2)
