@@ -74,6 +74,8 @@ def _expand_group(group: Any, tag: str = "") -> Any:
         if mine is None:
             raise ValueError(f"rank {get_rank()} is in none of the groups {group}")
         return mine
+    if isinstance(group, (bool, int, float)):
+        raise ValueError(f"Unsupported group type: {type(group)}, {group}")
     return group
 
 

@@ -11,7 +11,7 @@ import pytest
 
 from .._subject import SUBJECT_NAME
 from .._subject import subject as torch
-from . import _library, _matrix, _programs, _wrong, _wrong_layouts
+from . import _answers, _library, _matrix, _programs, _wrong, _wrong_layouts
 from ._ranks import Ranks
 
 ALL = bool(os.environ.get("MINDTORCH_COLLECTIVES"))
@@ -206,3 +206,12 @@ def test_functional(both: tuple[Ranks, Ranks]) -> None:
     mine = both[0].values("functional", *(f"mindtorch_v2.{home}" for home in homes))
     theirs = both[1].values("functional", *(f"torch.{home}" for home in homes))
     assert mine == theirs
+
+
+@pytest.mark.parametrize("kind", ["LAYOUTS", "CALLS"])
+def test_what_calls_answer(both: tuple[Ranks, Ranks], kind: str) -> None:
+    lines = getattr(_answers, kind)
+    mine, theirs = (each.values("_answers.answers", lines) for each in both)
+    for rank, (found, want) in enumerate(zip(mine, theirs)):
+        for line, got, wanted in zip(lines.strip().splitlines(), found, want, strict=True):
+            assert got == wanted, (rank, line)

@@ -350,7 +350,8 @@ def fully_shard(
             raise ValueError(f"fully_shard does not support containers that do not implement forward: {each}")
         if isinstance(each, FSDPModule):
             raise AssertionError(
-                f"Each distinct composable distributed API can only be applied to a module once: {each}"
+                "Each distinct composable distributed API can only be applied to a module once. fully_shard has "
+                f"already been applied to the following module:\n{each}"
             )
     mesh = _mesh_of(mesh, dp_mesh_dims)
     layout = Layout(mesh, isinstance(offload_policy, CPUOffloadPolicy))

@@ -28,6 +28,18 @@ class _ZeROJoinHook(JoinHook):
         self.zero.step()
 
 
+def _bucket(params: list[Any]) -> Any:
+    """A tensor that holds the values of parameters, which are views of it afterwards."""
+    made = params[0].new_empty(sum(each.numel() for each in params)).detach()
+    at = 0
+    for each in params:
+        part = made[at : at + each.numel()].view(each.shape)
+        part.copy_(each.detach())
+        each.data = part
+        at += each.numel()
+    return made
+
+
 class ZeroRedundancyOptimizer(Optimizer, Joinable):
     """An optimizer of `optimizer_class` over all parameters, of whose state each rank holds a part."""
 
@@ -40,13 +52,14 @@ class ZeroRedundancyOptimizer(Optimizer, Joinable):
         overlap_with_ddp: bool = False,
         **defaults: Any,
     ) -> None:
-        if parameters_as_bucket_view or overlap_with_ddp:
-            name = "overlap_with_ddp" if overlap_with_ddp else "parameters_as_bucket_view"
-            raise NotImplementedError(f"ZeroRedundancyOptimizer: {name}=True is not served")
+        if overlap_with_ddp:
+            raise NotImplementedError("ZeroRedundancyOptimizer: overlap_with_ddp=True is not served")
         given = list(params)
         if not given:
-            raise ValueError("optimizer got an empty parameter list")
+            raise ValueError("ZeroRedundancyOptimizer got an empty parameter list")
         self.initialized = False
+        self.parameters_as_bucket_view = parameters_as_bucket_view
+        self._buckets: list[list[Any]] = []
         Optimizer.__init__(self, given, defaults)
         Joinable.__init__(self)
         self.process_group = process_group if process_group is not None else dist._get_default_group()
@@ -79,6 +92,18 @@ class ZeroRedundancyOptimizer(Optimizer, Joinable):
                 for key, value in inner.items():
                     self.param_groups[index].setdefault(key, value)
 
+        if self.parameters_as_bucket_view:
+            self._build_buckets()
+
+    def _build_buckets(self) -> None:
+        """Let the parameters of each share lie in one tensor for each dtype and device, which is sent as it is."""
+        self._buckets = []
+        for groups in self._shares:
+            kinds: dict[Any, list[Any]] = {}
+            for each in (param for group in groups for param in group["params"]):
+                kinds.setdefault((each.dtype, each.device), []).append(each)
+            self._buckets.append([_bucket(params) for params in kinds.values()])
+
     def _settings(self, to_inner: bool) -> None:
         """Learning rates and the like are changed in either place."""
         if self.optim is None:
@@ -101,6 +126,7 @@ class ZeroRedundancyOptimizer(Optimizer, Joinable):
             loss = closure()
         for rank, groups in enumerate(self._shares):
             tensors = [each.detach() for group in groups for each in group["params"]]
+            tensors = self._buckets[rank] if self._buckets else tensors
             _broadcast_coalesced(self.process_group, tensors, _BROADCAST_BYTES, rank)
         self._settings(to_inner=False)
         return loss

@@ -308,9 +308,7 @@ def distribute_tensor(
         if isinstance(placement, Shard):
             last = max(local.dim(), 1) - 1
             if placement.dim < 0:
-                raise AssertionError(
-                    f"Shard dim {placement.dim} is out of range for a tensor of {local.dim()} dimensions"
-                )
+                raise AssertionError(f"Shard dim {placement.dim} in placements {tuple(places)} must be normalized")
             if placement.dim > last:
                 text = f"(expected to be in range of [{-last - 1}, {last}], but got {placement.dim})"
                 raise IndexError(f"Dimension out of range {text}")

@@ -87,7 +87,7 @@ def _mapped(args: tuple[Any, ...], values: list[Any]) -> tuple[Any, ...]:
     return tuple(one(value) for value in args)
 
 
-def _distributed(title: str, tensors: list[Any], cls: Any) -> tuple[DeviceMesh, list[Any]]:
+def _distributed(title: str, tensors: list[Any], cls: Any, plain: bool = False) -> tuple[DeviceMesh, list[Any]]:
     """The mesh of a call, and its tensors with plain ones wrapped where that is allowed."""
     mesh = next(each._spec.mesh for each in tensors if isinstance(each, cls))
     found = []
@@ -96,7 +96,7 @@ def _distributed(title: str, tensors: list[Any], cls: Any) -> tuple[DeviceMesh, 
             if each._spec.mesh != mesh:
                 raise NotImplementedError(f"{title}: DTensor does not support cross-mesh operation yet!")
             found.append(each)
-        elif each.dim() == 0 or _State.implicit:
+        elif plain or each.dim() == 0 or _State.implicit:
             meta = TensorMeta(each.shape, each.stride(), each.dtype)
             found.append(cls(each, DTensorSpec(mesh, (WHOLE,) * mesh.ndim, meta), requires_grad=False))
         else:
@@ -263,7 +263,7 @@ def dispatch(func: Any, args: tuple[Any, ...], kwargs: dict[str, Any], cls: Any)
     served = SERVED.get(op.name)
     if served is None and op.name.startswith("_foreach_"):
         served = _foreach
-    mesh, tensors = _distributed(str(func), _each(given), cls)
+    mesh, tensors = _distributed(str(func), _each(given), cls, op.name in BESIDE)
     given = _mapped(given, tensors)
     if served is not None:
         return served(op, given, mesh, cls)
@@ -425,4 +425,6 @@ def _as_strided(op: Op, given: tuple[Any, ...], mesh: DeviceMesh, cls: Any) -> A
     raise RuntimeError("as_strided not supported with DTensor")
 
 
+# Operators whose plain tensors stand for the same on every rank.
+BESIDE: set[str] = set()
 SERVED: dict[str, Any] = {"aten::_local_scalar_dense": _scalar, "equal": _equal, "as_strided": _as_strided}

@@ -484,7 +484,7 @@ class DistributedDataParallel(Module, Joinable):
         from ...distributed._reducer import GradBucket
 
         parameters = inspect.signature(hook).parameters
-        found = parameters["bucket"].annotation if "bucket" in parameters else inspect.Parameter.empty
+        found = parameters["bucket"].annotation
         text = getattr(found, "__name__", str(found)).rpartition(".")[2]
         if found is not inspect.Parameter.empty and found is not GradBucket and text not in ("GradBucket", "Any"):
             raise ValueError("Communication hook: bucket annotation should be dist.GradBucket.")

@@ -11,7 +11,7 @@ from collections.abc import Iterator
 from typing import Any
 
 from ... import _functional_collectives as funcol
-from .._dispatch import SERVED, run
+from .._dispatch import BESIDE, SERVED, run
 from .._dtensor_spec import DTensorSpec, TensorMeta, local_box
 from .._redistribute import redistributed
 from ..placement_types import Replicate
@@ -111,10 +111,13 @@ _INSIDE = {
 
 @contextlib.contextmanager
 def loss_parallel() -> Iterator[None]:
-    """Inside, `cross_entropy` of scores that lie as `Shard(1)` (and its backward) works on the parts."""
+    """Inside, `cross_entropy` of scores that lie as `Shard(1)` (and its backward) works on the parts; targets may be
+    plain tensors, the same on every rank."""
     SERVED.update(_INSIDE)
+    BESIDE.update(_INSIDE)
     try:
         yield
     finally:
+        BESIDE.difference_update(_INSIDE)
         for name in _INSIDE:
             del SERVED[name]
