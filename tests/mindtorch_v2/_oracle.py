@@ -84,15 +84,38 @@ def dtype_in(library: Any, dtype: Any) -> Any:
 def transfer(tensor: Any, library: Any, requires_grad: bool | None = None) -> Any:
     """A copy of `tensor` (of either library) in `library`, with the same layout in a whole storage of its own."""
     source = tensor.detach()
+    result = _copied(source, library) if layout_name(source) == "strided" else _sparse_copy(source, library)
+    if bool(tensor.requires_grad) if requires_grad is None else requires_grad:
+        result.requires_grad_(True)
+    return result
+
+
+def _copied(source: Any, library: Any) -> Any:
     if hasattr(source, "resolve_conj"):
         source = source.resolve_conj().resolve_neg()
     result = _same_layout(source, library, "meta" if source.device.type == "meta" else "cpu")
     nbytes = min(int(source.untyped_storage().nbytes()), int(result.untyped_storage().nbytes()))
     if source.device.type != "meta" and nbytes:
         ctypes.memmove(int(result.untyped_storage().data_ptr()), int(source.untyped_storage().data_ptr()), nbytes)
-    if bool(tensor.requires_grad) if requires_grad is None else requires_grad:
-        result.requires_grad_(True)
     return result
+
+
+def layout_name(tensor: Any) -> str:
+    return str(tensor.layout).rpartition(".")[2]
+
+
+def _sparse_copy(source: Any, library: Any) -> Any:
+    """A copy of a sparse tensor, made of copies of its parts."""
+    name, size = layout_name(source), tuple(source.shape)
+    if name == "sparse_coo":
+        parts = _copied(source._indices(), library), _copied(source._values(), library)
+        return library.sparse_coo_tensor(*parts, size, is_coalesced=source.is_coalesced())
+    rows = name in ("sparse_csr", "sparse_bsr")
+    compressed, plain = (
+        (source.crow_indices(), source.col_indices()) if rows else (source.ccol_indices(), source.row_indices())
+    )
+    parts = _copied(compressed, library), _copied(plain, library), _copied(source.values(), library)
+    return library.sparse_compressed_tensor(*parts, size, layout=getattr(library, name))
 
 
 def _same_layout(source: Any, library: Any, device: str) -> Any:
@@ -181,6 +204,7 @@ TOLERANCES: dict[str, tuple[float, float]] = {
     "bfloat16": (1.6e-2, 1e-2),
     "float32": (4e-6, 1e-5),
     "float64": (1e-7, 1e-7),
+    "complex32": (2e-3, 1e-3),
     "complex64": (4e-6, 1e-5),
     "complex128": (1e-7, 1e-7),
 }
@@ -223,6 +247,10 @@ def _assert_same_tensor(
     oracle = load()
     assert isinstance(actual, subject.Tensor), f"{where}: expected a tensor, got {type(actual).__name__}"
     assert actual.device.type == expected.device.type, f"{where}: device {actual.device}, expected {expected.device}"
+    assert layout_name(actual) == layout_name(expected), f"{where}: {actual.layout}, expected {expected.layout}"
+    if layout_name(expected) != "strided":
+        # PyTorch says nothing of the strides of the parts.
+        actual, expected, stride = actual.detach().to_dense(), expected.detach().to_dense(), False
     got, want = layout(actual), layout(expected)
     # A tensor without elements has no addresses; PyTorch's strides for it follow no rule that users can see.
     if not stride or expected.numel() == 0:
@@ -236,6 +264,8 @@ def _assert_same_tensor(
         mine, reference = mine.to(oracle.float64), reference.to(oracle.float64)
     if reference.dtype.itemsize == 1 and reference.dtype.is_floating_point:
         mine, reference = mine.float(), reference.float()
+    if reference.dtype == oracle.complex32:  # PyTorch does not compare them
+        mine, reference = mine.to(oracle.complex64), reference.to(oracle.complex64)
     if oracle.equal(mine, reference):
         return
     fine = TOLERANCES.get(want[2], (0.0, 0.0))

@@ -8,6 +8,7 @@ from __future__ import annotations
 from typing import Any
 
 from .._dispatch import registry
+from .._dispatch.keys import BATCHED, PYTHON, TORCH_DISPATCH
 from .._dispatch.op import Op, Spec
 from .._dispatch.state import differentiated
 from .._dtype import complex32, dtype, int32
@@ -394,13 +395,35 @@ def _differences(values: Any) -> Any:
     return e + _diag_embed.call((values.detach() * 0 + 1, 0, -2, -1))
 
 
+# Whose values nobody may ask for: PyTorch leaves the question out for them too.
+_UNREAD = BATCHED | TORCH_DISPATCH | PYTHON
+
+
+def _check_phases(term: Any, message: str) -> None:
+    """Complex vectors are free up to a phase; a loss that depends on it has no gradient. Where it does not, `term` is
+    zero."""
+    if term._device.type == "meta" or term._keys & _UNREAD:
+        return
+    # PyTorch's bound; NaN counts as dependent.
+    if not bool((term.detach().abs() <= 1e-2).all()):
+        raise RuntimeError(message)
+
+
+_EIGENVECTORS = ("The eigenvectors in the complex case are specified up to multiplication by e^{i phi}. The specified "
+                 "loss function depends on this quantity, so it is ill-defined.")
+
+
 def _eigh_grad(grads: Any, eigenvalues: Any, eigenvectors: Any, compute_v: bool) -> Any:
     if not compute_v:
         raise RuntimeError("linalg_eigh_backward: torch.linalg.eigvalsh has no eigenvectors to differentiate with")
     gL, gV = grads
-    inner = H(eigenvectors) @ gV / _differences(eigenvalues)
+    inner = H(eigenvectors) @ gV
+    if eigenvectors._dtype.is_complex:
+        _check_phases(inner.diagonal(0, -2, -1).imag, f"linalg_eigh_backward: {_EIGENVECTORS}")
+    inner = inner / _differences(eigenvalues)
     inner = inner - _diag_embed.call((inner.diagonal(0, -2, -1) - gL, 0, -2, -1))
-    return eigenvectors @ inner @ H(eigenvectors)
+    # One triangle stands for both: the gradient is Hermitian, as the matrix is.
+    return eigenvectors @ ((inner + H(inner)) / 2) @ H(eigenvectors)
 
 
 EIGH: Op = op("_linalg_eigh(Tensor A, str UPLO='L', bool compute_v=True) -> (Tensor eigenvalues, Tensor eigenvectors)",
@@ -419,6 +442,7 @@ def _eig_grad(grads: Any, self_dtype: Any, eigenvalues: Any, eigenvectors: Any) 
     gL, gV = grads
     V = eigenvectors
     inner = H(V) @ gV
+    _check_phases(inner.diagonal(0, -2, -1).imag, f"linalg_eig_backward: {_EIGENVECTORS}")
     norm = _diag_embed.call((inner.diagonal(0, -2, -1).real.to(V._dtype), 0, -2, -1))
     inner = (inner - H(V) @ V @ norm) / _differences(eigenvalues.conj())
     inner = inner - _diag_embed.call((inner.diagonal(0, -2, -1) - gL, 0, -2, -1))
@@ -452,6 +476,10 @@ def _skew(x: Any) -> Any:
     return x - H(x)
 
 
+_SINGULAR_VECTORS = ("svd_backward: The singular vectors in the complex case are specified up to multiplication by "
+                     "e^{i phi}. The specified loss function depends on this phase term, making it ill-defined.")
+
+
 def _svd_grad(grads: Any, A: Any, U: Any, S: Any, Vh: Any, full_matrices: bool, compute_uv: bool) -> Any:
     gU, gS, gVh = grads
     if not compute_uv:
@@ -462,6 +490,8 @@ def _svd_grad(grads: Any, A: Any, U: Any, S: Any, Vh: Any, full_matrices: bool, 
     U, gU = U.narrow(-1, 0, k), gU.narrow(-1, 0, k)
     Vh, gVh = Vh.narrow(-2, 0, k), gVh.narrow(-2, 0, k)
     left, right = _skew(H(U) @ gU), _skew(Vh @ H(gVh))
+    if A._dtype.is_complex:
+        _check_phases((left.diagonal(0, -2, -1) + right.diagonal(0, -2, -1)).imag, _SINGULAR_VECTORS)
     inner = (left * S.unsqueeze(-2) + S.unsqueeze(-1) * right) / _differences(S * S)
     inner = inner + _diag_embed.call((gS.to(inner._dtype), 0, -2, -1))
     if A._dtype.is_complex:

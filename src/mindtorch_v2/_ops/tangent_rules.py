@@ -94,6 +94,19 @@ def _cholesky(o: Op, args: tuple[Any, ...], tangents: list[Any], result: Any) ->
     return (dL.mH if upper else dL), None
 
 
+def _eigh(o: Op, args: tuple[Any, ...], tangents: list[Any], result: Any) -> Any:
+    """With dX = V^H dA V: dL is the real diagonal of dX, dV = V (what is beside it / (L_j - L_i)). The whole of dA is
+    read, as in PyTorch, though only a triangle of A is."""
+    L, V = result if args[2] else o.call((args[0], args[1], True))
+    dX = V.mH @ tangents[0] @ V
+    diagonal = dX.diagonal(0, -2, -1)
+    dL = diagonal.real if dX._dtype.is_complex else diagonal
+    if not args[2]:
+        return dL, None
+    E = L.unsqueeze(-2) - L.unsqueeze(-1) + zeros_like(L).add(1).diag_embed()
+    return dL, V @ ((dX - diagonal.diag_embed()) / E)
+
+
 def _svd(o: Op, args: tuple[Any, ...], tangents: list[Any], result: Any) -> Any:
     """With dX = U^H dA V: dS is the real diagonal of dX, and with what is left of dX, E = S_j^2 - S_i^2 beside the
     diagonal, dU = U (dX S + its transpose) / E and dV = V (S dX + its transpose) / E. The phases of singular vectors
@@ -234,6 +247,7 @@ _RULES: dict[str, Rule] = {
     "native_layer_norm": _layer_norm,
     **dict.fromkeys("addmm addmv".split(), _addmm),
     "copy": _copy,
+    "_linalg_eigh": _eigh,
     "_linalg_svd": _svd,
     "linalg_cholesky_ex": _cholesky,
     "linalg_householder_product": _householder,

@@ -57,6 +57,24 @@ def written_list(torch: Any) -> Any:
     return [found is tensors for found in results]
 
 
+def matrix(torch: Any, dtype: str) -> Any:
+    """Two matrices without any symmetry and with distinct values."""
+    x = (numbers(torch, 2, 3, 3).double() * 7 % 19).sin()
+    return x.to(torch.float64) if dtype == "real" else torch.complex(x, (x * 5).cos())
+
+
+def decomposed(torch: Any, dtype: str, loss: Callable[[Any, Any], Any]) -> Any:
+    x = matrix(torch, dtype).requires_grad_()
+    (gradient,) = torch.autograd.grad(loss(torch, x), x, create_graph=True)
+    (second,) = torch.autograd.grad(gradient.abs().square().sum(), x)
+    return gradient.detach(), second
+
+
+def eigenvectors_tangent(torch: Any, dtype: str, triangle: str) -> Any:
+    x = matrix(torch, dtype)
+    return torch.func.jvp(lambda at: torch.linalg.eigh(at, triangle)[1].abs(), (x,), (x.flip(0),))[1]
+
+
 CALLS: dict[str, Call] = {
     # a bool is never a dimension
     "std_bool": lambda torch: numbers(torch, 2, 3).std(True),
@@ -186,6 +204,33 @@ def compare(call: Call, where: str) -> None:
         assert mine == theirs, where
     else:
         _oracle.assert_same(mine, theirs, rtol=1e-5, atol=1e-5, where=where)
+
+
+DECOMPOSITIONS: dict[str, Callable[[Any, Any], Any]] = {
+    "eigh": lambda torch, x: (torch.linalg.eigh(x)[1].abs() * numbers(torch, 3, 3)).sum(),
+    "eigh_upper": lambda torch, x: (torch.linalg.eigh(x, "U")[1].abs() * numbers(torch, 3, 3)).sum(),
+    "svd": lambda torch, x: (torch.linalg.svd(x)[0].abs() * numbers(torch, 3, 3)).sum(),
+    # Complex vectors are free up to a phase.
+    "phase_of_eigh": lambda torch, x: torch.linalg.eigh(x)[1].sum().abs(),
+    "phase_of_eig": lambda torch, x: torch.linalg.eig(x)[1].sum().abs(),
+    "phase_of_svd": lambda torch, x: torch.linalg.svd(x)[0].sum().abs(),
+    "phase_of_right_vectors": lambda torch, x: torch.linalg.svd(x)[2].sum().abs(),
+}
+
+
+# The sign of a real vector is the factorization's choice.
+REAL = [name for name in DECOMPOSITIONS if not name.startswith("phase")]
+
+
+@pytest.mark.parametrize(("name", "dtype"), [*((n, "complex") for n in DECOMPOSITIONS), *((n, "real") for n in REAL)])
+def test_decomposition(name: str, dtype: str) -> None:
+    compare(lambda torch: decomposed(torch, dtype, DECOMPOSITIONS[name]), name)
+
+
+@pytest.mark.parametrize("dtype", ["real", "complex"])
+@pytest.mark.parametrize("triangle", ["L", "U"])
+def test_tangent_of_eigenvectors(triangle: str, dtype: str) -> None:
+    compare(lambda torch: eigenvectors_tangent(torch, dtype, triangle), triangle)
 
 
 @pytest.mark.parametrize("name", CALLS)
