@@ -48,6 +48,9 @@ par.parallelize_module(model(), mesh, {"0": par.ColwiseParallel(), "2": par.Roww
 par.parallelize_module(nn.Sequential(nn.LayerNorm(4)), mesh, {"0": par.SequenceParallel(sequence_dim=0)})(A[:4])
 entropy(d(S(1)).requires_grad_(), torch.tensor([0, 1, 2, 3, 0]))
 entropy(d(S(1)).requires_grad_(), d(R(), torch.tensor([0, 1, 2, 3, 0])))
+entropy(d(S(1), A.view(5, 2, 2).sin()).requires_grad_(), torch.tensor([[0, 1], [1, 1], [0, 0], [1, -100], [0, 1]]))
+entropy(d(S(1), A.view(5, 2, 2, 1).sin()).requires_grad_(), torch.ones(5, 2, 1).long(), reduction="sum")
+entropy(d(S(0), A[0]).requires_grad_(), torch.tensor(2))
 str(mesh["x"])
 mesh["y"]
 str(dm.init_device_mesh("cpu", (1, 2), mesh_dim_names=("a", "b"))._flatten("ab"))
@@ -190,9 +193,9 @@ class _Runs:
         self.names["fs"].fully_shard(made[0], **options)
         return self.names["fs"].fully_shard(made, **options)
 
-    def entropy(self, scores: Any, target: Any) -> Any:
+    def entropy(self, scores: Any, target: Any, **options: Any) -> Any:
         with self.names["par"].loss_parallel():
-            loss = self.torch.nn.functional.cross_entropy(scores, target)
+            loss = self.torch.nn.functional.cross_entropy(scores, target, **options)
             loss.backward()
         return [loss, scores.grad]
 

@@ -106,6 +106,8 @@ _INSIDE = {
     "_log_softmax_backward_data": _log_softmax_backward,
     "nll_loss_forward": _nll_forward,
     "nll_loss_backward": _nll_backward,
+    "nll_loss2d_forward": _nll_forward,
+    "nll_loss2d_backward": _nll_backward,
 }
 
 
