@@ -30,6 +30,8 @@ SET_ENV = """\
 home="$(cd "$(dirname "${{BASH_SOURCE[0]:-$0}}")" && pwd)"
 export ASCEND_HOME_PATH="$home" ASCEND_TOOLKIT_HOME="$home" ASCEND_AICPU_PATH="$home" ASCEND_OPP_PATH="$home/opp"
 export LD_LIBRARY_PATH="$home/lib64${{LD_LIBRARY_PATH:+:$LD_LIBRARY_PATH}}"
+# As many as the largest machine that examples are written for.
+export ASCEND_EMULATOR_DEVICES="${{ASCEND_EMULATOR_DEVICES:-16}}"
 unset home
 """
 PKG_CONFIG = """\

@@ -164,6 +164,9 @@ def test_flags_and_run(tmp_path: Path) -> None:
     subprocess.run([*command, *tool("--libs").split()], check=True)
     assert output_of(tmp_path / "plain") == ["= plain 3 6 9"]
     assert tool("run", str(tmp_path / "plain")) == "= plain 3 6 9"
+    ranks = ["g++", "-std=c++17", "-pthread", str(CPP / "collective.cpp"), "-o", str(tmp_path / "ranks")]
+    subprocess.run([*ranks, *tool("--cflags").split(), *tool("--libs").split()], check=True)
+    assert tool("run", str(tmp_path / "ranks"), "threads") == "= collective"
     faulty = [sys.executable, "-m", "mindtorch_v2", "emulator", "run", "--fault", "aclrtMalloc:1:207001"]
     done = subprocess.run([*faulty, str(tmp_path / "plain")], cwd=ROOT, capture_output=True, text=True, env=CLEAN)
     assert done.returncode == 1 and "aclrtMalloc" in done.stdout and "207001" in done.stdout
@@ -202,9 +205,10 @@ def test_a_home_can_be_moved(tmp_path: Path) -> None:
     target = tmp_path / "plain"
     link = ["-I", str(moved / "include"), "-L", str(moved / "lib64"), "-lopapi", "-lnnopbase", "-lascendcl"]
     subprocess.run(["gcc", str(CPP / "plain.c"), "-o", str(target), *link], check=True)
-    script = f". {moved}/set_env.sh && test $ASCEND_HOME_PATH = {moved} && {target}"
-    done = subprocess.run(["bash", "-c", script], capture_output=True, text=True, env=CLEAN)
-    assert done.stdout == "= plain 3 6 9\n", done.stderr
+    script = f". {moved}/set_env.sh && test $ASCEND_HOME_PATH = {moved} && {target} && echo $ASCEND_EMULATOR_DEVICES"
+    for devices, before in (("16", CLEAN), ("2", {**CLEAN, "ASCEND_EMULATOR_DEVICES": "2"})):
+        done = subprocess.run(["bash", "-c", script], capture_output=True, text=True, env=before)
+        assert done.stdout == f"= plain 3 6 9\n{devices}\n", done.stderr
     for path in moved.rglob("*"):
         if path.is_file() and path.suffix != ".so":
             assert str(HOME) not in path.read_text()
@@ -215,6 +219,7 @@ def test_what_the_tool_answers() -> None:
     assert (prefix / "lib64" / "libascendcl.so").is_file() and (prefix / "include" / "acl" / "acl.h").is_file()
     exported = dict(line.removeprefix("export ").split("=", 1) for line in tool("--env").splitlines())
     assert exported["ASCEND_HOME_PATH"] == str(prefix)
+    assert exported["ASCEND_EMULATOR_DEVICES"] == "16"
     everything, older = tool("functions").splitlines(), tool("functions", "--chip", "910A").splitlines()
     assert "aclnnAdd" in older and set(older) < set(everything)
     assert "aclnnAdd  aclnnop/aclnn_add.h" in tool("functions", "--headers").splitlines()

@@ -114,6 +114,7 @@ def environment(home: Path, before: dict[str, str]) -> dict[str, str]:
         "ASCEND_AICPU_PATH": str(home),
         "ASCEND_OPP_PATH": str(home / "opp"),
         "LD_LIBRARY_PATH": f"{home / 'lib64'}:{known}" if known else str(home / "lib64"),
+        SETTINGS["devices"]: before.get(SETTINGS["devices"], str(DEVICES)),
     }
 
 
@@ -135,7 +136,6 @@ def run_program(home: Path, options: argparse.Namespace) -> int:
         value = getattr(options, option)
         if value is not None:
             settings[variable] = str(value)
-    settings.setdefault(SETTINGS["devices"], str(DEVICES))
     for option in ("lenient", "report"):
         if getattr(options, option):
             settings[f"ASCEND_EMULATOR_{option.upper()}"] = "1"
@@ -161,7 +161,7 @@ def main(options: argparse.Namespace) -> int:
         print(shlex.join(f"-I{home / folder}" for folder in INCLUDES))
     elif options.libs:
         library = home / "lib64"
-        print(shlex.join([f"-L{library}", f"-Wl,-rpath,{library}", "-lopapi", "-lnnopbase", "-lascendcl"]))
+        print(shlex.join([f"-L{library}", f"-Wl,-rpath,{library}", "-lopapi", "-lnnopbase", "-lascendcl", "-lhccl"]))
     elif options.env:
         home = with_headers(home)
         for name, value in environment(home, dict(os.environ)).items():
