@@ -9,6 +9,7 @@ from __future__ import annotations
 import functools
 import os
 import sys
+from collections.abc import Sequence
 from typing import Any
 
 from ._api import alias_forms, out_forms
@@ -387,9 +388,22 @@ def _bound(op: Op, args: tuple[Any, ...], kwargs: dict[str, Any]) -> tuple[Any, 
             self_, other, alpha = args
             args, kwargs = (self_, other), {**kwargs, "alpha": alpha}
     try:
-        return bind(op, args, kwargs, False)
+        bound = bind(op, args, kwargs, False)
+        if bound is None and any(_is_sequence(v) for v in (*args, *kwargs.values())):
+            bound = bind(
+                op,
+                tuple([list(v) if _is_sequence(v) else v for v in args]),
+                {name: list(v) if _is_sequence(v) else v for name, v in kwargs.items()},
+                False,
+            )
+        return bound
     except _TOO_LARGE:
         return None
+
+
+def _is_sequence(value: Any) -> bool:
+    """Whether this is a sequence of another type than Python's own, which a schema's list takes as well."""
+    return isinstance(value, Sequence) and not isinstance(value, (list, tuple, str, bytes))
 
 
 def refusal(overload: OpOverload, args: tuple[Any, ...], kwargs: dict[str, Any]) -> RuntimeError:

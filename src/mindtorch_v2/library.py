@@ -9,12 +9,23 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from typing import Any
 
+from ._device import device
 from ._dispatch.op import GivenDerivative, Overrider
-from ._library.custom_op import OPDEFS, CustomOpDef, custom_op
+from ._library.custom_op import OPDEFS, CustomOpDef, check_no_named_tensors, custom_op
 from ._library.derivative import Formula, make
 from ._library.infer import infer_schema
 from ._library.opcheck import OpCheckError, opcheck
-from ._library.registrations import Library, fallthrough_kernel, find, install, install_device, kernel_of, new_op, split
+from ._library.registrations import (
+    Library,
+    fallthrough_kernel,
+    find,
+    get_kernel,
+    install,
+    install_device,
+    kernel_of,
+    new_op,
+    split,
+)
 from ._operators import OpOverload, ops, overload_for
 
 __all__ = [
@@ -24,6 +35,7 @@ __all__ = [
     "custom_op",
     "define",
     "fallthrough_kernel",
+    "get_kernel",
     "get_ctx",
     "impl",
     "infer_schema",
@@ -86,6 +98,9 @@ def impl(qualname: Any, types: Any = "default", func: Any = None, *, lib: Librar
 
         return wrap
     kinds = [types] if isinstance(types, str) else list(types)
+    for kind in kinds:
+        if kind != "default" and not kind[:1].isupper():
+            device(kind)  # complains of a device type that there is not
 
     def register(fn: Any) -> Any:
         op = find(qualname)
@@ -99,7 +114,7 @@ def impl(qualname: Any, types: Any = "default", func: Any = None, *, lib: Librar
                 undo = install_device(op, kind, kernel_of(op, fn))
             if lib is not None:
                 lib._undo.append(undo)
-        return fn
+        return fn if func is None else None
 
     return register if func is None else register(func)
 
@@ -122,6 +137,12 @@ def register_fake(
         if opdef is not None:
             return opdef.register_fake(fn)
         target = find(op)
+        if target.composite is not None:
+            raise RuntimeError(
+                f"We should not register a meta kernel directly to the operator '{target.qualified()}', because it has "
+                "a CompositeImplicitAutograd kernel in core. Instead we should let the operator decompose, and ensure "
+                "that we have meta kernels for the base ops that it decomposes into."
+            )
         undo = install_device(target, "meta", kernel_of(target, fn))
         if lib is not None:
             lib._undo.append(undo)
@@ -156,6 +177,7 @@ def register_autograd(
             f"Cannot register autograd formula for non-functional operator {overload.name()} with schema "
             f"{overload._schema}. Please create a functional operator and register an autograd formula for that."
         )
+    check_no_named_tensors("register_autograd", target)
     if "::" not in target.name:
         raise NotImplementedError(
             f"register_autograd(): {overload.name()} is an operator of the package; its row has its derivative"
@@ -195,6 +217,7 @@ def register_vmap(op: Any, func: Any = None, /, *, lib: Library | None = None) -
     from ._batching.users import register as serve
 
     found = find(op)
+    check_no_named_tensors("register_vmap", found)
     if "::" not in found.name:
         raise NotImplementedError(f"register_vmap({op}): the package's own operators keep their rules for vmap")
 

@@ -126,6 +126,9 @@ class Unpack(Exception):
         )
 
 
+_NUMBERS: Final = frozenset(("float", "bool", "Scalar", "number"))
+
+
 def convert(a: Arg, v: Any) -> Any:
     """The value in the schema's type, or BAD."""
     if v is None:
@@ -143,7 +146,7 @@ def convert(a: Arg, v: Any) -> Any:
             return BAD
         if kind == "int":
             return _ints(a, v)
-        return _values(a, v)
+        return _values(a, v) if kind in _NUMBERS else _others(a, v)
     if kind == "Tensor":
         if isinstance(v, TensorBase):
             return v
@@ -195,6 +198,20 @@ def _all_tensors(items: tuple[Any, ...], a: Arg) -> bool:
         if not isinstance(t, TensorBase) and not (t is None and a.holes):
             return False
     return True
+
+
+def _others(a: Arg, v: Any) -> Any:
+    """A list of texts, dtypes, layouts or devices."""
+    if not isinstance(v, (list, tuple)):
+        return BAD
+    one = Arg(a.name, a.kind, False, False, 0, "", False, a.kwonly, False, None)
+    out: list[Any] = []
+    for x in v:
+        got = convert(one, x)
+        if got is BAD:
+            return BAD
+        out.append(got)
+    return tuple(out)
 
 
 def _values(a: Arg, v: Any) -> Any:

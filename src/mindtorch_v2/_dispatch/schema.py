@@ -162,6 +162,8 @@ def _arg(text: str, kwonly: bool, whole: str) -> Arg:
     mutates = False
     if "(" in type_text:
         type_text, _, mark = type_text.partition("(")
+        if mark.endswith("?"):
+            type_text += "?"
         mark = mark.rstrip(")?")
         mutates = mark.endswith("!")
         alias = mark.rstrip("!")

@@ -7,6 +7,7 @@ version afterwards.
 from __future__ import annotations
 
 import inspect
+import logging
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from typing import Any
@@ -20,6 +21,8 @@ from .infer import infer_schema
 from .registrations import install_device, kernel_of, new_op, split, tags_of
 
 OPDEFS: dict[str, CustomOpDef] = {}
+# PyTorch's name of the logger, which users set the level of.
+_LOG = logging.getLogger("torch._library.custom_ops")
 
 _SHARED = (
     "{name} (with implementation in {module}): The output of this custom operator (1) must not also be an input to "
@@ -64,6 +67,29 @@ def custom_op(
     return wrapped if fn is None else wrapped(fn)
 
 
+def named_tensors(op: Op) -> bool:
+    """Whether a tensor is among the arguments that are given by name only."""
+    return any(a.kwonly and (a.is_tensor or a.is_tensor_list) for a in op.schema.args)
+
+
+def _check_no_named_tensors(op: Op) -> None:
+    if named_tensors(op):
+        text = op.schema_text
+        raise NotImplementedError(
+            f"custom_op with kwarg-only Tensor args. Please make your tensors not kwarg-only. Got: {text}"
+        )
+
+
+def check_no_named_tensors(what: str, op: Op) -> None:
+    """Refuse a formula for an operator that takes tensors by name only, as PyTorch does."""
+    if "::" in op.name and named_tensors(op):
+        overload = _operators.overload_for(op, ())
+        raise NotImplementedError(
+            f"{what} with kwarg-only Tensor args. In the original definition of the op, please make your tensors not "
+            f"kwarg-only. Got: {overload._schema}"
+        )
+
+
 def _tensors(values: Any) -> Iterator[TensorBase]:
     for v in values:
         if isinstance(v, TensorBase):
@@ -91,6 +117,11 @@ class CustomOpDef:
         self._disabled: set[str] = set()
         marks = [Tag.pt2_compliant_tag, *tags_of(() if tags is None else tags)]
         self._op: Op = new_op(namespace, name + schema, tags=marks)
+        try:
+            _check_no_named_tensors(self._op)
+        except NotImplementedError:
+            _operators.CUSTOM[namespace].remove(name)
+            raise
         self._op.derivative = GivenDerivative(Overrider(make(self._opoverload, self._formula)))
         install_device(self._op, "meta", kernel_of(self._op, self._fake))
         OPDEFS[qualname] = self
@@ -101,7 +132,9 @@ class CustomOpDef:
 
     @property
     def _opoverload(self) -> _operators.OpOverload:
-        found: _operators.OpOverload = getattr(getattr(_operators.ops, self._namespace), self._name).default
+        base, _, overload = self._name.partition(".")
+        packet = getattr(getattr(_operators.ops, self._namespace), base)
+        found: _operators.OpOverload = getattr(packet, overload or "default")
         return found
 
     def __repr__(self) -> str:
@@ -154,13 +187,21 @@ class CustomOpDef:
     @contextmanager
     def set_kernel_enabled(self, device_type: str, enabled: bool = True) -> Iterator[None]:
         """Inside, the kernel registered for a device is used, or the function given to `custom_op` instead."""
-        if device_type not in self._backend_fns:
-            raise ValueError(
-                f"set_kernel_enabled(): {self} has no kernel for '{device_type}'; it has "
-                f"{[k for k in self._backend_fns if k is not None]}"
-            )
         was = set(self._disabled)
-        if enabled:
+        if device_type not in self._backend_fns:
+            _LOG.warning(
+                "Attempted to %s kernel for %s but no kernel was registered for this device type.",
+                "enable" if enabled else "disable",
+                device_type,
+            )
+        elif enabled == (device_type not in was):
+            _LOG.warning(
+                "Attempted to %s kernel for %s but it is already %s.",
+                "enable" if enabled else "disable",
+                device_type,
+                "enabled" if enabled else "disabled",
+            )
+        elif enabled:
             self._disabled.discard(device_type)
         else:
             self._disabled.add(device_type)

@@ -9,6 +9,8 @@ import weakref
 from collections.abc import Callable
 from typing import Any
 
+from .._device import as_device
+from .._dispatch.binding import bind
 from .._dispatch.keys import AUTOGRAD, DEVICE_BITS
 from .._dispatch.op import FnKernel, GivenDerivative, Kernel, Op, Overrider
 from .._dispatch.schema import Arg, Schema, parse
@@ -55,10 +57,10 @@ def split(qualname: str) -> tuple[str, str]:
 
 # -- operators ------------------------------------------------------------------------------------------------------
 def _typed(schema: Schema) -> Schema:
-    """Defaults that are dtypes are written as words; kernels get the objects."""
+    """Defaults that are dtypes or devices are written as words; kernels get the objects."""
     args = [
         a
-        if a.kind != "ScalarType" or not isinstance(a.default, str)
+        if a.kind not in ("ScalarType", "Device") or not isinstance(a.default, str)
         else Arg(
             a.name,
             a.kind,
@@ -69,7 +71,7 @@ def _typed(schema: Schema) -> Schema:
             a.mutates,
             a.kwonly,
             True,
-            dtype_or_none(_dtype_named(a.default)),
+            as_device(a.default) if a.kind == "Device" else dtype_or_none(_dtype_named(a.default)),
         )
         for a in schema.args
     ]
@@ -293,11 +295,6 @@ class Library:
         A second kernel for the same key takes the place of the first, as in PyTorch, whether `allow_override` is
         given or not.
         """
-        if with_keyset:
-            raise NotImplementedError(
-                "Library.impl(): argument 'with_keyset' is not supported: there are no key sets "
-                "to hand to a kernel here"
-            )
         if not callable(fn):
             raise TypeError(f"Input function is required to be a callable but found type {type(fn)}")
         if fn is fallthrough_kernel:
@@ -309,7 +306,7 @@ class Library:
         check_key(key)
         op = find(name if "::" in name else f"{self.ns}::{name}")
         _warn_of_override(op, key, self._where)
-        self._undo.append(install(op, key, fn))
+        self._undo.append(install(op, key, _with_keys(key, fn) if with_keyset else fn))
         if (op.name, key) not in _SERVED:
             _SERVED.add((op.name, key))
             self._undo.append(lambda: _SERVED.discard((op.name, key)))
@@ -317,6 +314,69 @@ class Library:
     def _destroy(self) -> None:
         """Take everything back."""
         self._end()
+
+
+def _with_keys(key: str, fn: Callable[..., Any]) -> Callable[..., Any]:
+    """A kernel whose first argument is the set of keys of the call: those of its tensors, and the kernel's own."""
+    from .._dispatch_keys import DispatchKeySet, _dispatch_keys
+
+    own = "AutogradFunctionality" if key == "Autograd" else key
+
+    def given(*args: Any, **kwargs: Any) -> Any:
+        keys = DispatchKeySet(own)
+        for value in (*args, *kwargs.values()):
+            for t in value if isinstance(value, (list, tuple)) else (value,):
+                if isinstance(t, TensorBase):
+                    keys = keys | _dispatch_keys(t)
+        return fn(keys, *args, **kwargs)
+
+    return given
+
+
+class _SafeKernelFunction:
+    """A kernel as it was registered for a key when it was asked for; it does not outlive its registration."""
+
+    def __init__(self, op: Op, bit: int, kernel: Kernel) -> None:
+        self._op = op
+        self._bit = bit
+        self._kernel = kernel
+
+    def __repr__(self) -> str:
+        return f"SafeKernelFunction(debug='registered at {_PLACES.get(self._op.name, _BUILT_IN)}')"
+
+    @property
+    def op_handle(self) -> Op:
+        return self._op
+
+    def call_boxed(self, keyset: Any, /, *args: Any, **kwargs: Any) -> Any:
+        """Run the kernel with these arguments."""
+        if self._op.kernels.get(self._bit) is not self._kernel:
+            raise RuntimeError(
+                f"The kernel of {self._op.qualified()} has been invalidated: what registered it was taken back"
+            )
+        bound = bind(self._op, args, kwargs, False)
+        if bound is None:
+            raise RuntimeError(f"{self._op.qualified()}(): the arguments do not fit {self._op.schema_text}")
+        return self._kernel.run(self._op, bound, self._bit)
+
+
+def get_kernel(op: Any, dispatch_key: Any) -> _SafeKernelFunction:
+    """The kernel that an operator has for a device's key now; others that take its place later do not change it."""
+    if not isinstance(op, str) and not isinstance(getattr(op, "_opoverload", op), OpOverload):
+        raise ValueError(f"get_kernel({op}): got unexpected type for op: {type(op)}")
+    if isinstance(op, str) and "::" not in op:
+        raise RuntimeError(f"operator {op} does not exist")
+    key = dispatch_key if isinstance(dispatch_key, str) else dispatch_key.name
+    from .._dispatch_keys import DispatchKey
+
+    if key not in DispatchKey.__members__ and key not in _DEVICE_KEYS:
+        raise ValueError(f"Invalid dispatch key: {key}")
+    found = find(op)
+    bit = DEVICE_BITS.get(_DEVICE_KEYS.get(key, ""), 0)
+    kernel = found.kernels.get(bit)
+    if kernel is None:
+        raise RuntimeError(f"no kernel for {key} for {found.qualified()}")
+    return _SafeKernelFunction(found, bit, kernel)
 
 
 def _take_back(ns: str, single: bool, done: list[Callable[[], None]], defined: list[str]) -> None:

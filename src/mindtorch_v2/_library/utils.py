@@ -6,6 +6,7 @@ from typing import Any
 
 from .. import _operators
 from .._schema_info import parse_schema
+from .._tags import Tag
 from .registrations import split
 
 _TENSOR = frozenset(("Tensor", "Optional[Tensor]"))
@@ -41,6 +42,21 @@ def is_functional_schema(schema: Any, *, allow_valid_view: bool = False) -> bool
         return True
     counts = [sum(str(a.type) == "Tensor" for a in side) for side in (read.arguments, read.returns)]
     return allow_valid_view and counts == [1, 1]
+
+
+def get_layout_constraint_tag(fn: Any, *, with_default: bool = True) -> Any:
+    """The strictest of an operator's tags that say what strides its arguments must have when it is compiled."""
+    for tag in (
+        Tag.needs_exact_strides,
+        Tag.needs_contiguous_strides,
+        Tag.needs_fixed_stride_order,
+        Tag.flexible_layout,
+    ):
+        if tag in fn.tags:
+            return tag
+    if not with_default:
+        return None
+    return Tag.flexible_layout if is_builtin(fn) else Tag.needs_exact_strides
 
 
 def is_tensorlist_like_type(typ: Any) -> bool:

@@ -135,7 +135,7 @@ _LISTED = {
     """,
     "sparse tensors: methods and functions serve them, not yet operators": """
         _coalesce.out _coalesced _coalesced.out _coalesced_ _embedding_bag_sparse_backward _gather_sparse_backward
-        _sparse_bsc_tensor_unsafe _sparse_bsr_tensor_unsafe _sparse_compressed_tensor_with_dims
+        _sparse_bsc_tensor_unsafe _sparse_bsr_tensor_unsafe
         _sparse_coo_tensor_unsafe _sparse_coo_tensor_with_dims _sparse_coo_tensor_with_dims.out
         _sparse_coo_tensor_with_dims_and_tensors.out _sparse_csc_tensor_unsafe _sparse_csr_tensor_unsafe
         _sparse_log_softmax.int _sparse_log_softmax.out _sparse_mask_projection.out _sparse_mm _sparse_mm.reduce
