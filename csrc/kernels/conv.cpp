@@ -48,14 +48,6 @@ bool in_proportion(const Padded& p, const Triple& a, const Triple& b, const Trip
     return copied <= saturated_mul(4, given);
 }
 
-// Of a plain convolution.
-Padded padded_input(const Window& v) {
-    const Triple reach{(v.out.d - 1) * v.stride.d + (v.kernel.d - 1) * v.dilation.d + 1,
-                       (v.out.h - 1) * v.stride.h + (v.kernel.h - 1) * v.dilation.h + 1,
-                       (v.out.w - 1) * v.stride.w + (v.kernel.w - 1) * v.dilation.w + 1};
-    return {
-        v.in, v.padding, reach, v.stride.h, ceil_div(reach.h, v.stride.h), v.stride.w, ceil_div(reach.w, v.stride.w)};
-}
 // Calls f(first image, number of images, their copies) for as many images at a time as fit. E: what a copy is made of.
 template <class E, class F> void with_copies(const Planes& x, int64_t images, const Padded& p, F&& f) {
     const int64_t planes = checked_mul(x.groups, x.copied()), image = checked_mul(planes, p.plane());
@@ -178,9 +170,53 @@ private:
     const A* data_;
 };
 
+// Whether it was a product of matrices for each image: kernels of one place that see every place, of planes that are large.
+template <class A>
+bool by_product(const Call& c, const Dense& x, const Dense& weight, const A* bias, const Dense& out) {
+    constexpr int64_t LARGE = 128;
+    const Window& v = c.v;
+    const int64_t places = v.in.size();
+    if (v.kernel.size() != 1 || v.stride.size() != 1 || v.padding.d + v.padding.h + v.padding.w != 0) return false;
+    if (v.out.d != v.in.d || v.out.h != v.in.h || v.out.w != v.in.w || c.results <= FEW_ROWS) return false;
+    if (places < LARGE && c.images > 1) return false;
+    const bool narrow = out.code != CodeOf<A>::value;
+    const int64_t all = checked_mul(c.images, c.groups), size = ITEMSIZE[x.code];
+    const Scratch room(narrow && !in_one_block(x.code, c.channels) ? checked_mul(c.results, places) : 0, sizeof(A));
+    const auto one = [&](int64_t i, A* sums) {
+        const int64_t g = i % c.groups;
+        const A* added = bias ? bias + g * c.results : nullptr;
+        Sink<A> to{narrow ? sums : out.as<A>() + i * c.results * places,
+                   places,
+                   1,
+                   added,
+                   1,
+                   0,
+                   A(1),
+                   A(added && !narrow ? 1 : 0)};
+        if constexpr (std::is_same<A, float>::value)
+            if (narrow) {
+                to.narrow = out.data + i * c.results * places * size, to.code = out.code, to.nrs = places, to.ncs = 1;
+                to.added = added, to.ars = 1;
+            }
+        gemm_packed<A>({weight.data + g * c.results * c.channels * size, weight.code, c.channels, 1},
+                       {x.data + i * c.channels * places * size, x.code, places, 1}, c.results, places, c.channels, to);
+    };
+    // Many images are handed out to the threads; of few, each is.
+    if (all < 2 * num_threads() || num_threads() == 1) {
+        for (int64_t i = 0; i < all; ++i) one(i, room.as<A>());
+        return true;
+    }
+    parallel_for(all, 1, [&](int64_t begin, int64_t end) {
+        const Scratch mine(narrow && !in_one_block(x.code, c.channels) ? checked_mul(c.results, places) : 0, sizeof(A));
+        for (int64_t i = begin; i < end; ++i) one(i, mine.as<A>());
+    });
+    return true;
+}
+
 template <class A>
 void forward(const Call& c, const Padded& p, const Dense& x, const Dense& weight, const A* bias, const Dense& out) {
     const int64_t taps = c.v.kernel.size();
+    if (by_product(c, x, weight, bias, out)) return;
     const Planes planes{x.data, x.code, c.groups, c.channels, in_pairs(x.code, c.results, c.channels, taps)};
     const Wide<A> wide(weight, c.weight_numel(), !planes.pairs);
     if (x.code == CodeOf<A>::value && by_winograd(c, x.as<const A>(), wide.get(), bias, out.as<A>(), false)) return;
@@ -229,36 +265,6 @@ void weight_gradient(const Call& c, const Padded& p, const Dense& grad, const De
     weight_sums(c, p, grad, x, sums.as<A>());
     cast_block(out.data, out.code, sums.as<char>(), CodeOf<A>::value, c.weight_numel());
 }
-
-// Of the gradient of the input: windows reach from the first input place to the last.
-int64_t floor_div(int64_t a, int64_t b) { return a >= 0 ? a / b : -ceil_div(-a, b); }
-void settle_gradient(int64_t in, int64_t out, int64_t kernel, int64_t stride, int64_t padding, int64_t dilation,
-                     int64_t& low, int64_t& size) {
-    low = std::max<int64_t>(0, -floor_div(padding - (kernel - 1) * dilation, stride));
-    size = low + std::max(out, (in - 1 + padding) / stride + 1);
-}
-Padded padded_gradient(const Window& v) {
-    Padded p{v.out, {}, {}, 1, 0, 1, 0};
-    settle_gradient(v.in.d, v.out.d, v.kernel.d, v.stride.d, v.padding.d, v.dilation.d, p.low.d, p.size.d);
-    settle_gradient(v.in.h, v.out.h, v.kernel.h, v.stride.h, v.padding.h, v.dilation.h, p.low.h, p.size.h);
-    settle_gradient(v.in.w, v.out.w, v.kernel.w, v.stride.w, v.padding.w, v.dilation.w, p.low.w, p.size.w);
-    p.lines = p.size.h, p.columns = p.size.w;
-    return p;
-}
-
-// The taps that reach the input places with this remainder, and how far their results lie.
-struct Taps {
-    std::vector<int64_t> tap, shift;
-    Taps(int64_t remainder, int64_t kernel, int64_t stride, int64_t padding, int64_t dilation, int64_t low) {
-        for (int64_t e = 0; e < kernel; ++e) {
-            const int64_t at = remainder + padding - e * dilation;
-            if (at - floor_div(at, stride) * stride == 0) {
-                tap.push_back(e);
-                shift.push_back(floor_div(at, stride) + low);
-            }
-        }
-    }
-};
 
 // The taps that reach the input places with these remainders: into the form and its weights.
 template <class A>

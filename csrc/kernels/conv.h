@@ -38,6 +38,44 @@ struct Padded {
     }
 };
 
+// Of a plain convolution.
+inline Padded padded_input(const Window& v) {
+    const Triple reach{(v.out.d - 1) * v.stride.d + (v.kernel.d - 1) * v.dilation.d + 1,
+                       (v.out.h - 1) * v.stride.h + (v.kernel.h - 1) * v.dilation.h + 1,
+                       (v.out.w - 1) * v.stride.w + (v.kernel.w - 1) * v.dilation.w + 1};
+    return {
+        v.in, v.padding, reach, v.stride.h, ceil_div(reach.h, v.stride.h), v.stride.w, ceil_div(reach.w, v.stride.w)};
+}
+// Of the gradient of the input: windows reach from the first input place to the last.
+inline int64_t floor_div(int64_t a, int64_t b) { return a >= 0 ? a / b : -ceil_div(-a, b); }
+inline void settle_gradient(int64_t in, int64_t out, int64_t kernel, int64_t stride, int64_t padding, int64_t dilation,
+                            int64_t& low, int64_t& size) {
+    low = std::max<int64_t>(0, -floor_div(padding - (kernel - 1) * dilation, stride));
+    size = low + std::max(out, (in - 1 + padding) / stride + 1);
+}
+inline Padded padded_gradient(const Window& v) {
+    Padded p{v.out, {}, {}, 1, 0, 1, 0};
+    settle_gradient(v.in.d, v.out.d, v.kernel.d, v.stride.d, v.padding.d, v.dilation.d, p.low.d, p.size.d);
+    settle_gradient(v.in.h, v.out.h, v.kernel.h, v.stride.h, v.padding.h, v.dilation.h, p.low.h, p.size.h);
+    settle_gradient(v.in.w, v.out.w, v.kernel.w, v.stride.w, v.padding.w, v.dilation.w, p.low.w, p.size.w);
+    p.lines = p.size.h, p.columns = p.size.w;
+    return p;
+}
+
+// The taps that reach the input places with this remainder, and how far their results lie.
+struct Taps {
+    std::vector<int64_t> tap, shift;
+    Taps(int64_t remainder, int64_t kernel, int64_t stride, int64_t padding, int64_t dilation, int64_t low) {
+        for (int64_t e = 0; e < kernel; ++e) {
+            const int64_t at = remainder + padding - e * dilation;
+            if (at - floor_div(at, stride) * stride == 0) {
+                tap.push_back(e);
+                shift.push_back(floor_div(at, stride) + low);
+            }
+        }
+    }
+};
+
 constexpr int64_t SLACK = 64;      // elements behind a copy: vectors read past the last place
 constexpr int64_t FEW_ROWS = 3;    // rows of a group up to which each is summed by itself ...
 constexpr int64_t FEW_TAPS = 128;  // ... where k is no more than this: it is read anew for every few places
@@ -89,6 +127,13 @@ struct Shared {
     bool flipped = false;        // the last row of taps first
 };
 
+// k of the blocks that a sum is made of. Short sums of gradients in shorter ones: PyTorch adds them tap by tap, which rounds
+// better.
+inline int64_t sum_depth(int64_t k, bool pairs, bool gradient) {
+    const int64_t most = pairs || !gradient ? KC : k <= 128 ? 32 : k <= KC ? 64 : KC;
+    return k <= most ? k : ceil_div(ceil_div(k, ceil_div(k, most)), 8) * 8;
+}
+
 // One form of sums, for all groups: over k of weight[row][k] * copy[offset[k] + place].
 template <class A> struct Form {
     Grid grid;
@@ -104,11 +149,7 @@ template <class A> struct Form {
     Shared shared;
     int64_t reach;  // rows of the copy that the windows of one place reach
     int64_t k() const { return (int64_t)offset.size(); }
-    // k of a packed block. Short sums of gradients in shorter ones: PyTorch adds them tap by tap, which rounds better.
-    int64_t depth() const {
-        const int64_t most = pairs || !gradient ? KC : k() <= 128 ? 32 : k() <= KC ? 64 : KC;
-        return k() <= most ? k() : ceil_div(ceil_div(k(), ceil_div(k(), most)), 8) * 8;
-    }
+    int64_t depth() const { return sum_depth(k(), pairs, gradient); }
     char* at(int64_t element) const { return out + element * ITEMSIZE[code]; }
 };
 inline bool by_rows(int64_t rows, int64_t k) { return rows <= FEW_ROWS && k <= FEW_TAPS; }

@@ -80,24 +80,46 @@ struct Call {
     int64_t numel(const Triple& size) const { return checked_numel({images, channels, size.size()}); }
 };
 
-// A vector of channels in A, from what is stored: A itself, or bfloat16.
-template <class A, class T> MT_INLINE typename Vec<A, 64>::t channels_at(const T* from) {
+// N vectors of channels in A, from what is stored: A itself, or bfloat16. Two of bfloat16 are read at once: those with even
+// numbers are the first one, those with odd numbers the second one; weights and bias are put in that order before.
+template <class A, int N, class T> MT_INLINE void channels_at(const T* from, typename Vec<A, 64>::t* v) {
     if constexpr (std::is_same<A, T>::value) {
-        return *reinterpret_cast<const typename Vec<A, 64>::loose*>(from);
+#pragma GCC unroll 2
+        for (int i = 0; i < N; ++i)
+            v[i] = *reinterpret_cast<const typename Vec<A, 64>::loose*>(from + i * Vec<A, 64>::LANES);
+    } else if constexpr (N == 2) {
+        typedef uint32_t Bits __attribute__((vector_size(64), aligned(2), may_alias));
+        const typename Vec<uint32_t, 64>::t bits = *reinterpret_cast<const Bits*>(from);
+        v[0] = (typename Vec<A, 64>::t)(bits << 16);
+        v[1] = (typename Vec<A, 64>::t)(bits & 0xffff0000u);
     } else {
         const typename Vec<uint16_t, 32>::t bits = *reinterpret_cast<const typename Vec<uint16_t, 32>::loose*>(from);
-        return (typename Vec<A, 64>::t)(__builtin_convertvector(bits, Vec<uint32_t, 64>::t) << 16);
+        v[0] = (typename Vec<A, 64>::t)(__builtin_convertvector(bits, Vec<uint32_t, 64>::t) << 16);
     }
 }
-template <class A, class T> MT_INLINE void put_channels(T* to, typename Vec<A, 64>::t v) {
+// The upper halves are the rounded ones.
+MT_INLINE Vec<uint32_t, 64>::t rounded(Vec<float, 64>::t v) {
+    using U = Vec<uint32_t, 64>::t;
+    const U u = (U)v, r = u + 0x7fffu + ((u >> 16) & 1u);
+    return (u & 0x7fffffffu) > 0x7f800000u ? U{} + 0x7fc00000u : r;
+}
+template <class A, int N, class T> MT_INLINE void put_channels(T* to, const typename Vec<A, 64>::t* v) {
     if constexpr (std::is_same<A, T>::value) {
-        *reinterpret_cast<typename Vec<A, 64>::loose*>(to) = v;
+#pragma GCC unroll 2
+        for (int i = 0; i < N; ++i) *reinterpret_cast<typename Vec<A, 64>::loose*>(to + i * Vec<A, 64>::LANES) = v[i];
+    } else if constexpr (N == 2) {
+        typedef uint32_t Bits __attribute__((vector_size(64), aligned(2), may_alias));
+        *reinterpret_cast<Bits*>(to) = (rounded(v[0]) >> 16) | (rounded(v[1]) & 0xffff0000u);
     } else {
-        using U = Vec<uint32_t, 64>::t;
-        const U u = (U)v, r = (u + 0x7fffu + ((u >> 16) & 1u)) >> 16;
-        const U bits = (u & 0x7fffffffu) > 0x7f800000u ? U{} + 0x7fc0u : r;
-        *reinterpret_cast<typename Vec<uint16_t, 32>::loose*>(to) = __builtin_convertvector(bits, Vec<uint16_t, 32>::t);
+        *reinterpret_cast<typename Vec<uint16_t, 32>::loose*>(to) =
+            __builtin_convertvector(rounded(v[0]) >> 16, Vec<uint16_t, 32>::t);
     }
+}
+// Where weights of channel c are kept, of n: those that are summed in pairs of vectors of bfloat16 are sorted so.
+template <class A, class T> MT_INLINE int64_t kept_at(int64_t c, int64_t n) {
+    constexpr int64_t LANES = Vec<A, 64>::LANES;
+    if (std::is_same<A, T>::value || c >= n / (2 * LANES) * (2 * LANES)) return c;
+    return c / (2 * LANES) * (2 * LANES) + c % 2 * LANES + c % (2 * LANES) / 2;
 }
 
 // N vectors of channels of one place.
@@ -117,13 +139,13 @@ MT_INLINE void sum_place(const Call& c, const Triple& from, const T* image, cons
             for (size_t e = c.x.begin[(size_t)k]; e < c.x.begin[(size_t)k + 1]; ++e) {
                 const T* at = row + c.x.from[e] * c.channels;
                 const A* by = w + c.x.tap[e] * c.channels;
+                V x[N];
+                channels_at<A, N>(at, x);
 #pragma GCC unroll 4
-                for (int v = 0; v < N; ++v)
-                    sum[v] += channels_at<A>(at + v * LANES) * V(*reinterpret_cast<const L*>(by + v * LANES));
+                for (int v = 0; v < N; ++v) sum[v] += x[v] * V(*reinterpret_cast<const L*>(by + v * LANES));
             }
         }
-#pragma GCC unroll 4
-    for (int v = 0; v < N; ++v) put_channels<A>(to + v * LANES, sum[v]);
+    put_channels<A, N>(to, sum);
 }
 // N vectors of channels of P places side by side, which the same taps reach; what they read is `step` places apart.
 template <class A, int P, int N, class T>
@@ -145,18 +167,20 @@ MT_INLINE void sum_places(const Call& c, const Triple& from, const T* image, con
             for (size_t e = c.x.begin[(size_t)k]; e < c.x.begin[(size_t)k + 1]; ++e) {
                 const T* at = row + c.x.from[e] * c.channels;
                 const A* by = w + c.x.tap[e] * c.channels;
+                V tap[N];
 #pragma GCC unroll 2
-                for (int v = 0; v < N; ++v) {
-                    const V tap = *reinterpret_cast<const L*>(by + v * LANES);
+                for (int v = 0; v < N; ++v) tap[v] = *reinterpret_cast<const L*>(by + v * LANES);
 #pragma GCC unroll 4
-                    for (int q = 0; q < P; ++q) sum[q][v] += tap * channels_at<A>(at + q * apart + v * LANES);
+                for (int q = 0; q < P; ++q) {
+                    V x[N];
+                    channels_at<A, N>(at + q * apart, x);
+#pragma GCC unroll 2
+                    for (int v = 0; v < N; ++v) sum[q][v] += tap[v] * x[v];
                 }
             }
         }
 #pragma GCC unroll 4
-    for (int q = 0; q < P; ++q)
-#pragma GCC unroll 2
-        for (int v = 0; v < N; ++v) put_channels<A>(to + q * c.channels + v * LANES, sum[q][v]);
+    for (int q = 0; q < P; ++q) put_channels<A, N>(to + q * c.channels, sum[q]);
 }
 constexpr int64_t SEVERAL = 4;  // places that are summed together
 
@@ -194,7 +218,8 @@ MT_INLINE void sum_one(const Call& c, const Triple& from, const T* image, const 
 // Weights by kernel place: [kernel place][channel].
 template <class A, class T> void turn(const T* weight, int64_t channels, int64_t taps, A* turned) {
     for (int64_t c = 0; c < channels; ++c)
-        for (int64_t k = 0; k < taps; ++k) turned[k * channels + c] = convert<A>(weight[c * taps + k]);
+        for (int64_t k = 0; k < taps; ++k)
+            turned[k * channels + kept_at<A, T>(c, channels)] = convert<A>(weight[c * taps + k]);
 }
 
 // to = sums over the taps that reach each place, for planes of the sizes `from` and `size`.
@@ -206,7 +231,7 @@ template <class A, class T> void sum_all(const Call& c, const Triple& from, cons
     turn(weight, n, c.v.kernel.size(), turned.as<A>());
     const A* w = turned.as<A>();
     A* const wide = turned.as<A>() + c.v.kernel.size() * n;
-    for (int64_t l = 0; l < n && given; ++l) wide[l] = convert<A>(given[l]);
+    for (int64_t l = 0; l < n && given; ++l) wide[kept_at<A, T>(l, n)] = convert<A>(given[l]);
     const A* bias = given ? wide : nullptr;
     const int64_t work = saturated_mul(saturated_mul(n, size.w), c.v.kernel.size());
     parallel_for(rows, std::max<int64_t>(1, GRAIN / std::max<int64_t>(1, work / 4)), [&](int64_t begin, int64_t end) {

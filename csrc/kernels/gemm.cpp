@@ -175,6 +175,16 @@ MT_INLINE void finish_tile(const A* sums, int nr, const Sink<A>& to, A* out, con
     }
 }
 
+MT_INLINE void add_numbers(float* sums, int nr, const Sink<float>& to, const float* added, int64_t rows,
+                           int64_t columns) {
+    for (int64_t r = 0; r < rows; ++r, added += to.ars, sums += nr)
+        if (to.acs == 0)
+            for (int64_t q = 0; q < columns; ++q) sums[q] += *added;
+        else
+#pragma GCC ivdep
+            for (int64_t q = 0; q < columns; ++q) sums[q] += added[q * to.acs];
+}
+
 #if MT_HAS_LEVELS
 template <class S>
 MT_AVX512 void narrow_rows(const float* sums, int nr, S* out, int64_t step, int64_t rows, int64_t columns) {
@@ -188,7 +198,7 @@ MT_PAIRS void narrow_sums(const float* sums, int nr, BFloat16* out, int64_t step
 bool narrows_rows(const float* sums, int nr, const Sink<float>& to, char* out, int64_t rows, int64_t columns) {
     if (cpu_level != AVX512 || to.ncs != 1) return false;
 #if __GNUC__ >= 10
-    if (to.code == BF16 && cpu_has_bf16 && to.alpha == 1) {
+    if (to.code == BF16 && cpu_has_bf16 && to.alpha == 1 && !to.added) {
         narrow_sums(sums, nr, reinterpret_cast<BFloat16*>(out), to.nrs, rows, columns);
         return true;
     }
@@ -237,6 +247,8 @@ void sink_tile(const Engine<A>& e, const A* a, const A* b, int64_t k, const Sink
         if (last && to.narrow) {
             alignas(64) float sums[MAX_TILE];
             tile(sums, e.nr, false);
+            if (to.added)
+                at_level(MT_BODY { add_numbers(sums, e.nr, to, to.added + i * to.ars + j * to.acs, rows, columns); });
             char* const at = to.narrow + (i * to.nrs + j * to.ncs) * ITEMSIZE[to.code];
             if (first && narrows_rows(sums, e.nr, to, at, rows, columns)) return;
             at_level(MT_BODY { finish_narrow(sums, e.nr, to, at, first ? nullptr : out, rows, columns); });

@@ -41,14 +41,17 @@ template <class A> struct Sink {
     int64_t crs, ccs;
     A alpha, beta;
     // Sums of floats may end in two-byte floats, rounded once: then `out` only holds them from one block of k to the next,
-    // and is not used where there is one block. beta is 0.
+    // and is not used where there is one block. beta is 0; `added`, a number for each row or column, is added before rounding.
     char* narrow = nullptr;
+    const float* added = nullptr;
+    int64_t ars = 0, acs = 0;
     int code = 0;
     int64_t nrs = 0, ncs = 0;
     void move(int64_t i, int64_t j) {
         if (out) out += i * rs + j * cs;
         if (beta != 0) c += i * crs + j * ccs;
         if (narrow) narrow += (i * nrs + j * ncs) * ITEMSIZE[code];
+        if (added) added += i * ars + j * acs;
     }
 };
 

@@ -15,15 +15,18 @@
 //   bgemm(a, aoff, astrides, b, boff, bstrides, out|None, ooff, ostrides, code, batch, m, n, k, alpha, beta)
 //       strides: (batch, row, column)
 #include "arithmetic.h"
+#include "complex_vectors.h"
 #include "cpu.h"
 #include "gemm.h"
-#include "halves_dots.h"
 #include "lanes.h"
+#include "matmul.h"
 
 #include <algorithm>
 
 namespace mt {
 namespace {
+
+using Call = ProductCall;
 
 template <class A> struct Matrix {
     A* data;
@@ -258,7 +261,14 @@ template <class A, int M> MT_INLINE void short_rows(const Product<A>& p, int64_t
             store(p, i + m, j, 1, 1, &sum, 1);
         }
 }
-template <class A> void multiply_short(const Product<A>& p) {
+template <class A> void multiply_short(const Product<A>& given) {
+    Product<A> p = given;
+    Row<A> rows(p.b.cs == 1 ? 0 : checked_mul(p.k, p.n));
+    if (p.b.cs != 1) {  // b is small beside the results: its rows made dense
+        for (int64_t r = 0; r < p.k; ++r)
+            for (int64_t j = 0; j < p.n; ++j) rows.get()[r * p.n + j] = given.b.at(r, j);
+        p.b = {rows.get(), p.n, 1};
+    }
     at_level(MT_BODY {
         int64_t i = 0;
         for (; i + 4 <= p.m; i += 4) short_rows<A, 4>(p, i);
@@ -291,7 +301,7 @@ struct Plan {
     bool turned;  // as the transposed product
 };
 template <class A> Plan plan_of(const Product<A>& p) {
-    if (p.k <= SHORT && p.m > 1 && p.n >= 64 && p.b.cs == 1 && p.out.cs == 1) return {Way::SHORT, false};
+    if (p.k <= SHORT && p.m > (p.b.cs == 1 ? 1 : 16) && p.n >= 64 && p.out.cs == 1) return {Way::SHORT, false};
     // Results are written along their dense dimension.
     if (is_large(p)) return {Way::PACKED, p.out.cs != 1 && p.out.rs == 1};
     const bool short_k = p.a.cs == 1 && p.b.rs == 1 && (p.m == 1 || p.n == 1);
@@ -401,14 +411,6 @@ template <class A> void multiply_serial(const Product<A>& p, const Plan& plan) {
 }
 
 // ---------------------------------------------------------------- calls
-
-struct Call {
-    Operand a, b, out;  // strides: batch, row, column
-    const Operand* c;   // what beta multiplies
-    int64_t batch, m, n, k;
-    PyObject *alpha, *beta;
-    int conjugated = 0;  // 1: a, 2: b
-};
 
 template <class A> void multiply_all(const Product<A>& p, const Call& call) {
     constexpr int64_t WORK = 1 << 18;  // multiplications one thread should at least get
@@ -557,7 +559,42 @@ bool is_large(const Call& call, int64_t least) {
     return call.m > 4 && call.n > 4 && saturated_mul(call.m * call.n, call.k) > least;
 }
 
+// A vector on one side.
+template <class R> void multiply_complex_vector(const Call& call, int code) {
+    using A = Complex<R>;
+    const bool right = call.n == 1;  // else the left factor is the vector, and the product is taken transposed
+    const Operand &a = right ? call.a : call.b, &x = right ? call.b : call.a;
+    const int at = right ? 1 : 2;
+    const A alpha = number_as<A>(call.alpha, code), beta = number_as<A>(call.beta, code);
+    const int64_t m = right ? call.m : call.n;
+    const GilRelease unlocked(saturated_mul(call.batch * m, call.k));
+    const Scratch room(m, sizeof(A));
+    for (int64_t i = 0; i < call.batch; ++i) {
+        const ComplexVector<R> v{a.as<const A>() + i * a.stride[0],
+                                 a.stride[at],
+                                 a.stride[3 - at],
+                                 x.as<const A>() + i * x.stride[0],
+                                 x.stride[at],
+                                 m,
+                                 call.k,
+                                 (call.conjugated & (right ? 1 : 2)) != 0,
+                                 (call.conjugated & (right ? 2 : 1)) != 0};
+        multiply_vector(v, room.as<A>());
+        A* to = call.out.as<A>() + i * call.out.stride[0];
+        const A* old = call.c->as<const A>() + i * call.c->stride[0];
+        for (int64_t j = 0; j < m; ++j) {
+            A sum = times(alpha, room.as<A>()[j]);
+            if (!is_zero(beta)) sum = plus(sum, times(beta, old[j * call.c->stride[at]]));
+            to[j * call.out.stride[at]] = sum;
+        }
+    }
+}
+
 void multiply(const Call& call, int code) {
+    constexpr int64_t LONG = 64;  // products of a vector from which it is worth to be made real
+    const bool vector = (call.m == 1 || call.n == 1) && call.k > 1 && saturated_mul(call.m * call.n, call.k) > LONG;
+    if (code == C64 && vector) return multiply_complex_vector<float>(call, code);
+    if (code == C128 && vector) return multiply_complex_vector<double>(call, code);
     constexpr int64_t LARGE_COMPLEX = 10 * 10 * 10;  // multiplications from which taking parts apart pays
     if (code == C64 && is_large(call, LARGE_COMPLEX)) return multiply_complex<float>(call, code);
     if (code == C128 && is_large(call, LARGE_COMPLEX)) return multiply_complex<double>(call, code);
@@ -569,97 +606,6 @@ void multiply(const Call& call, int code) {
         case I32: return multiply_as<uint32_t>(call, code);
         default: return multiply_as<uint64_t>(call, code);
     }
-}
-
-// A dense copy of an operand in the dtype of the kernel.
-class Widened {
-public:
-    Widened(const Operand& op, int64_t batch, int64_t rows, int64_t columns, int code, bool read)
-        : room_(checked_numel({batch, rows, columns}), ITEMSIZE[code]) {
-        set_shape(shape_, {batch, rows, columns});
-        self = op;
-        self.data = room_.as<char>();
-        self.code = code;
-        self.itemsize = ITEMSIZE[code];
-        self.stride[0] = rows * columns, self.stride[1] = columns, self.stride[2] = 1;
-        if (read) copy_tensor(shape_, self.data, self.stride, code, op.data, op.stride, op.code);
-    }
-    void write_to(const Operand& op) const {
-        copy_tensor(shape_, op.data, op.stride, op.code, self.data, self.stride, self.code);
-    }
-    Operand self;
-
-private:
-    Scratch room_;
-    Shape shape_;
-};
-
-// Two-byte floats, widened as they are packed; sums in float, of one product of a batch at a time.
-void multiply_halves(const Call& call, double beta) {
-    const float alpha = (float)as_double(call.alpha);
-    const GilRelease unlocked(GIL_THRESHOLD + 1);
-    auto source = [](const Operand& op, int64_t i) {
-        return Source{op.data + i * op.stride[0] * op.itemsize, op.code, op.stride[1], op.stride[2]};
-    };
-    auto one = [&](const Operand& op, int64_t i) {
-        Operand at = op;
-        at.data += i * op.stride[0] * op.itemsize;
-        return at;
-    };
-    constexpr int64_t WORK = 1 << 18;
-    const int64_t work = saturated_mul(saturated_mul(call.m, call.n), call.k);
-    const int64_t grain = call.batch < 2 * num_threads() ? call.batch : std::max<int64_t>(1, WORK / work);
-    parallel_for(call.batch, grain, [&](int64_t begin, int64_t end) {
-        for (int64_t i = begin; i < end; ++i) {
-            if (beta == 0) {  // results are rounded where they are made
-                const bool turned = call.out.stride[2] != 1 && call.out.stride[1] == 1;
-                const int64_t m = turned ? call.n : call.m, n = turned ? call.m : call.n;
-                const Scratch room(in_one_block(call.out.code, call.k) ? 0 : checked_mul(m, n), sizeof(float));
-                Sink<float> to{room.as<float>(), n, 1, nullptr, 0, 0, alpha, 0.0f};
-                to.narrow = one(call.out, i).data, to.code = call.out.code;
-                to.nrs = call.out.stride[turned ? 2 : 1], to.ncs = call.out.stride[turned ? 1 : 2];
-                const Source a = source(call.a, i), b = source(call.b, i);
-                if (turned)
-                    gemm_packed<float>({b.data, b.code, b.cs, b.rs}, {a.data, a.code, a.cs, a.rs}, m, n, call.k, to);
-                else gemm_packed<float>(a, b, m, n, call.k, to);
-                continue;
-            }
-            const Widened c(one(*call.c, i), 1, call.m, call.n, F32, true);
-            float* to = c.self.as<float>();
-            gemm_packed<float>(source(call.a, i), source(call.b, i), call.m, call.n, call.k,
-                               {to, call.n, 1, to, call.n, 1, alpha, (float)beta});
-            c.write_to(one(call.out, i));
-        }
-    });
-}
-
-// Products that are read as they lie, one after the other.
-bool multiply_in_place(const Call& call, double beta) {
-    if (call.out.code != F16 && call.out.code != BF16) return false;
-    auto source = [](const Operand& op, int64_t i) {
-        return Source{op.data + i * op.stride[0] * op.itemsize, op.code, op.stride[1], op.stride[2]};
-    };
-    const float alpha = (float)as_double(call.alpha);
-    auto product = [&](int64_t i) {
-        return HalfProduct{source(call.a, i),
-                           source(call.b, i),
-                           source(*call.c, i),
-                           source(call.out, i),
-                           call.m,
-                           call.n,
-                           call.k,
-                           alpha,
-                           (float)beta};
-    };
-    if (!has_half_dots(product(0))) return false;
-    const int64_t work = std::max<int64_t>(1, saturated_mul(saturated_mul(call.m, call.n), call.k));
-    const GilRelease unlocked(saturated_mul(call.batch, work) / 8);
-    constexpr int64_t WORK = 1 << 18;
-    const int64_t grain = call.batch < 2 * num_threads() ? call.batch : std::max<int64_t>(1, WORK / work);
-    parallel_for(call.batch, grain, [&](int64_t begin, int64_t end) {
-        for (int64_t i = begin; i < end; ++i) multiply_half_dots(product(i));
-    });
-    return true;
 }
 
 void run(const Call& call, const char* name) {
@@ -676,7 +622,7 @@ void run(const Call& call, const char* name) {
     alignas(16) char beta[16];
     number_into(call.beta, C128, beta);
     const Complex<double> b = *reinterpret_cast<const Complex<double>*>(beta);
-    if (multiply_in_place(call, b.re)) return;
+    if (multiply_halves_in_place(call, b.re)) return;
     constexpr int64_t LARGE_PAIRS = 20 * 20 * 20;
     if (call.out.code == BF16 && is_large(call, cpu_has_bf16 ? LARGE_PAIRS : LARGE_CAST))
         return multiply_halves(call, b.re);

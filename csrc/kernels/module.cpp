@@ -8,9 +8,10 @@ using namespace mt;
 // No other file needs to know them.
 extern PyMethodDef optimizer_methods[], conv_methods[], attention_methods[], channel_norm_methods[], pad_methods[],
     size_methods[], sparse_methods[], function_methods[], search_methods[], vendor_methods[], window_last_methods[],
-    conv_last_methods[], recurrent_methods[], grid_methods[], counting_methods[], fourier_methods[], members_methods[],
-    linear_methods[], linear_blocked_methods[], dot_methods[], tensor_class_methods[], bags_methods[], bessel_methods[],
-    orthogonal_methods[], ctc_methods[], select_methods[], grid_backward_methods[];
+    conv_last_methods[], conv_channels_methods[], recurrent_methods[], grid_methods[], counting_methods[],
+    fourier_methods[], members_methods[], linear_methods[], linear_blocked_methods[], dot_methods[],
+    tensor_class_methods[], bags_methods[], bessel_methods[], orthogonal_methods[], qr_blocked_methods[], ctc_methods[],
+    select_methods[], grid_backward_methods[];
 // size.cpp
 namespace mt {
 extern PyTypeObject ShapeType;
@@ -70,26 +71,48 @@ PyMODINIT_FUNC PyInit__native(void) {
     // The table must outlive the module: CPython keeps pointers into it.
     std::vector<PyMethodDef>& methods = all_methods();
     if (methods.empty()) {
-        const PyMethodDef* families[] = {storage_methods,      allocator_methods,
-                                         threads_methods,      copy_methods,
-                                         pointwise_methods,    reduce_methods,
-                                         nn_methods,           index_methods,
-                                         matmul_methods,       scalars_methods,
-                                         random_methods,       window_methods,
-                                         optimizer_methods,    cpu_methods,
-                                         conv_methods,         attention_methods,
-                                         channel_norm_methods, pad_methods,
-                                         size_methods,         sparse_methods,
-                                         function_methods,     search_methods,
-                                         vendor_methods,       window_last_methods,
-                                         conv_last_methods,    recurrent_methods,
-                                         grid_methods,         counting_methods,
-                                         fourier_methods,      members_methods,
-                                         linear_methods,       tensor_class_methods,
-                                         bags_methods,         linear_blocked_methods,
-                                         dot_methods,          bessel_methods,
-                                         orthogonal_methods,   ctc_methods,
-                                         select_methods,       grid_backward_methods};
+        const PyMethodDef* families[] = {storage_methods,
+                                         allocator_methods,
+                                         threads_methods,
+                                         copy_methods,
+                                         pointwise_methods,
+                                         reduce_methods,
+                                         nn_methods,
+                                         index_methods,
+                                         matmul_methods,
+                                         scalars_methods,
+                                         random_methods,
+                                         window_methods,
+                                         optimizer_methods,
+                                         cpu_methods,
+                                         conv_methods,
+                                         attention_methods,
+                                         channel_norm_methods,
+                                         pad_methods,
+                                         size_methods,
+                                         sparse_methods,
+                                         function_methods,
+                                         search_methods,
+                                         vendor_methods,
+                                         window_last_methods,
+                                         conv_last_methods,
+                                         conv_channels_methods,
+                                         recurrent_methods,
+                                         grid_methods,
+                                         counting_methods,
+                                         fourier_methods,
+                                         members_methods,
+                                         linear_methods,
+                                         tensor_class_methods,
+                                         bags_methods,
+                                         linear_blocked_methods,
+                                         dot_methods,
+                                         bessel_methods,
+                                         orthogonal_methods,
+                                         qr_blocked_methods,
+                                         ctc_methods,
+                                         select_methods,
+                                         grid_backward_methods};
         for (const PyMethodDef* family : families)
             for (; family->ml_name; ++family) methods.push_back(*family);
         methods.push_back({nullptr, nullptr, 0, nullptr});

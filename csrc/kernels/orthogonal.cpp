@@ -5,11 +5,14 @@
 // False is answered, and the caller takes another way for all of them. Operands are row-major and without gaps: storage,
 // offset; one code serves all. Everything is computed in double.
 //   qr_small(count, m, n, code, a(2), k, q(2)|None, r(2)) -> bool        q: m x k, r: k x n, k at least min(m, n)
+//   lstsq_small(count, m, n, code, a(2), b(2), x(2), width, most) -> bool
+//       b: m x width, x: n x width, m at least n; False where the condition of a matrix is above `most`
 //   spectrum_small(count, m, n, code, a(2), out(2), symmetric) -> bool
 //       symmetric: eigenvalues of the lower triangle, rising; otherwise singular values, falling
-//   unpack_small(count, m, n, code, lu(2), pivots(2), p(2)|None, l(2), u(2)) -> bool        False: a pivot is no row
+//   unpack_lu(count, m, n, code, lu(2), pivots(2), p(2)|None, l(2), u(2)) -> bool        False: a pivot is no row
 //   cross3(a(4), b(4), out(4), shape) -> None      strided operands of one code, float or double; the dimension of three is
 //       the last of `shape`
+#include "cpu.h"
 #include "lanes.h"
 #include "linear.h"
 
@@ -31,9 +34,9 @@ struct Batch {
     int64_t small() const { return std::min(m, n); }
     int64_t all(int64_t rows, int64_t columns) const { return checked_mul(count, rows * columns); }
 };
-Batch parse_matrices(PyObject* const* args) {
+Batch parse_matrices(PyObject* const* args, int64_t most = MOST) {
     const Batch b{as_int(args[0]), as_int(args[1]), as_int(args[2]), as_code(args[3])};
-    if (b.count < 0 || b.m < 1 || b.n < 1 || b.m > MOST || b.n > MOST)
+    if (b.count < 0 || b.m < 1 || b.n < 1 || b.m > most || b.n > most)
         fail(PyExc_ValueError, "small matrices are expected");
     if (b.code != F32 && b.code != F64) fail(PyExc_ValueError, "matrices of float or double are expected");
     return b;
@@ -123,79 +126,186 @@ PyObject* qr_small(PyObject*, PyObject* const* args, Py_ssize_t nargs) {
     });
 }
 
-// ---------------------------------------------------------------- spectra
+// ---------------------------------------------------------------- least squares
 
-constexpr int SWEEPS = 40;
-
-// Eigenvalues of a symmetric matrix by rotations that each make a pair of elements zero; false if they do not end.
-bool eigenvalues(double* a, int64_t n, double* values) {
-    double total = 0;
-    for (int64_t i = 0; i < n * n; ++i) total += a[i] * a[i];
-    for (int sweep = 0; sweep < SWEEPS; ++sweep) {
-        double off = 0;
-        for (int64_t p = 0; p < n; ++p)
-            for (int64_t q = p + 1; q < n; ++q) off += a[p * n + q] * a[p * n + q];
-        if (off <= total * 1e-34) {
-            for (int64_t i = 0; i < n; ++i) values[i] = a[i * n + i];
-            std::sort(values, values + n);
-            return true;
+// Whether the triangle of r (n x n, rows n apart) is far from singular.
+bool is_regular(const double* r, int64_t n, double most) {
+    double inverse[MOST * MOST], size = 0, other = 0;
+    for (int64_t i = n - 1; i >= 0; --i) {
+        const double pivot = r[i * n + i];
+        if (pivot == 0) return false;
+        for (int64_t j = i; j < n; ++j) {
+            double sum = i == j;
+            for (int64_t k = i + 1; k <= j; ++k) sum -= r[i * n + k] * inverse[k * n + j];
+            inverse[i * n + j] = sum / pivot;
+            size += r[i * n + j] * r[i * n + j], other += inverse[i * n + j] * inverse[i * n + j];
         }
-        for (int64_t p = 0; p < n; ++p)
-            for (int64_t q = p + 1; q < n; ++q) {
-                const double apq = a[p * n + q], app = a[p * n + p], aqq = a[q * n + q];
-                if (apq == 0) continue;
-                const double theta = (aqq - app) / (2 * apq);
-                const double t = std::copysign(1.0, theta) / (std::fabs(theta) + std::sqrt(1 + theta * theta));
-                const double c = 1 / std::sqrt(1 + t * t), s = t * c;
-                for (int64_t i = 0; i < n; ++i) {
-                    const double x = a[i * n + p], y = a[i * n + q];
-                    a[i * n + p] = c * x - s * y;
-                    a[i * n + q] = s * x + c * y;
-                }
-                for (int64_t i = 0; i < n; ++i) {
-                    const double x = a[p * n + i], y = a[q * n + i];
-                    a[p * n + i] = c * x - s * y;
-                    a[q * n + i] = s * x + c * y;
-                }
-                a[p * n + q] = a[q * n + p] = 0;
-                // What the rotation makes of the diagonal, with one rounding instead of several.
-                a[p * n + p] = app - t * apq;
-                a[q * n + q] = aqq + t * apq;
-            }
     }
-    return false;
+    return std::sqrt(size) * std::sqrt(other) < most;
 }
 
-// Singular values: rotations make the `count` rows of `length` orthogonal; their lengths are the values.
-bool singular_values(double* a, int64_t count, int64_t length, double* values) {
-    const auto dot = [&](int64_t p, int64_t q) {
-        double sum = 0;
-        for (int64_t i = 0; i < length; ++i) sum += a[p * length + i] * a[q * length + i];
-        return sum;
-    };
-    for (int sweep = 0; sweep < SWEEPS; ++sweep) {
-        bool done = true;
-        for (int64_t p = 0; p < count; ++p)
-            for (int64_t q = p + 1; q < count; ++q) {
-                const double pp = dot(p, p), qq = dot(q, q), pq = dot(p, q);
-                if (std::fabs(pq) <= 1e-16 * std::sqrt(pp) * std::sqrt(qq)) continue;
-                done = false;
-                const double zeta = (qq - pp) / (2 * pq);
-                const double t = std::copysign(1.0, zeta) / (std::fabs(zeta) + std::sqrt(1 + zeta * zeta));
-                const double c = 1 / std::sqrt(1 + t * t), s = t * c;
-                for (int64_t i = 0; i < length; ++i) {
-                    const double x = a[p * length + i], y = a[q * length + i];
-                    a[p * length + i] = c * x - s * y;
-                    a[q * length + i] = s * x + c * y;
+PyObject* lstsq_small(PyObject*, PyObject* const* args, Py_ssize_t nargs) {
+    return guard([&]() -> PyObject* {
+        expect_args("lstsq_small", nargs, 12);
+        const Batch b = parse_matrices(args);
+        const int64_t m = b.m, n = b.n, w = as_int(args[10]), item = ITEMSIZE[b.code];
+        const double most = as_double(args[11]);
+        if (m < n || w < 1) fail(PyExc_ValueError, "lstsq_small() expects rows and columns");
+        const char* a = parse_memory(args + 4, b.all(m, n), item);
+        const char* right = parse_memory(args + 6, checked_mul(b.count, checked_mul(m, w)), item);
+        char* x = parse_memory(args + 8, checked_mul(b.count, checked_mul(n, w)), item);
+        const Scratch room(checked_mul(m, w), sizeof(double));
+        return PyBool_FromLong(each(b, [&](auto type, int64_t i) {
+            using A = decltype(type);
+            double f[MOST * MOST], taus[MOST], *y = room.as<double>();
+            if (!read_finite(reinterpret_cast<const A*>(a) + i * m * n, m * n, f)) return false;
+            if (!read_finite(reinterpret_cast<const A*>(right) + i * m * w, m * w, y)) return false;
+            reflect(f, m, n, taus);
+            if (!is_regular(f, n, most)) return false;
+            A* to = reinterpret_cast<A*>(x) + i * n * w;
+            for (int64_t c = 0; c < w; ++c) {
+                for (int64_t k = 0; k < n; ++k) {
+                    double sum = y[k * w + c];
+                    for (int64_t r = k + 1; r < m; ++r) sum += f[r * n + k] * y[r * w + c];
+                    sum *= taus[k];
+                    y[k * w + c] -= sum;
+                    for (int64_t r = k + 1; r < m; ++r) y[r * w + c] -= sum * f[r * n + k];
+                }
+                for (int64_t k = n - 1; k >= 0; --k) {
+                    double sum = y[k * w + c];
+                    for (int64_t j = k + 1; j < n; ++j) sum -= f[k * n + j] * y[j * w + c];
+                    y[k * w + c] = sum / f[k * n + k];
+                    to[k * w + c] = (A)y[k * w + c];
                 }
             }
-        if (done) {
-            for (int64_t i = 0; i < count; ++i) values[i] = std::sqrt(dot(i, i));
-            std::sort(values, values + count, [](double x, double y) { return x > y; });
             return true;
+        }));
+    });
+}
+
+// ---------------------------------------------------------------- spectra
+
+constexpr int STEPS = 60;  // most of them until an eigenvalue is found
+
+// What neglected elements may be, beside the largest: results are rounded to A.
+template <class A> constexpr double SMALL = std::is_same<A, float>::value ? 1e-11 : 1e-16;
+
+// x (n elements, `step` apart) becomes beta e1 by I - tau v v'. v begins with one; answers beta.
+MT_INLINE double reflection(const double* x, int64_t step, int64_t n, double* v, double& tau) {
+    double below = 0;
+    for (int64_t i = 1; i < n; ++i) v[i] = x[i * step], below += v[i] * v[i];
+    v[0] = 1, tau = 0;
+    const double first = x[0];
+    if (below == 0) return first;
+    const double beta = -std::copysign(std::sqrt(first * first + below), first), by = 1 / (first - beta);
+    tau = (beta - first) / beta;
+    for (int64_t i = 1; i < n; ++i) v[i] *= by;
+    return beta;
+}
+
+// A symmetric matrix by reflections from both sides: what is left is its diagonal d and what lies beside it, e.
+MT_INLINE void make_tridiagonal(double* a, int64_t n, double* d, double* e) {
+    double v[MOST], w[MOST];
+    for (int64_t k = 0; k + 1 < n; ++k) {
+        const int64_t rest = n - k - 1;
+        double* const block = a + (k + 1) * (n + 1);
+        double tau;
+        d[k] = a[k * (n + 1)];
+        e[k] = reflection(a + (k + 1) * n + k, n, rest, v, tau);
+        if (tau == 0) continue;
+        double half = 0;
+        for (int64_t i = 0; i < rest; ++i) {
+            double sum = 0;
+            for (int64_t j = 0; j < rest; ++j) sum += block[i * n + j] * v[j];
+            w[i] = tau * sum, half += w[i] * v[i];
+        }
+        half *= tau / 2;
+        for (int64_t i = 0; i < rest; ++i) w[i] -= half * v[i];
+        for (int64_t i = 0; i < rest; ++i)
+            for (int64_t j = 0; j < rest; ++j) block[i * n + j] -= v[i] * w[j] + w[i] * v[j];
+    }
+    d[n - 1] = a[n * n - 1];
+}
+
+// A matrix of m >= n rows by reflections from both sides: its diagonal d and what lies above it, e.
+MT_INLINE void make_bidiagonal(double* a, int64_t m, int64_t n, double* d, double* e) {
+    double v[MOST], w[MOST];
+    for (int64_t k = 0; k < n; ++k) {
+        const int64_t rows = m - k, rest = n - k - 1;
+        double* const block = a + k * n + k + 1;
+        double tau;
+        d[k] = reflection(a + k * (n + 1), n, rows, v, tau);
+        if (rest == 0) continue;
+        for (int64_t j = 0; j < rest; ++j) w[j] = 0;
+        for (int64_t i = 0; i < rows; ++i)
+            for (int64_t j = 0; j < rest; ++j) w[j] += v[i] * block[i * n + j];
+        for (int64_t i = 0; i < rows; ++i)
+            for (int64_t j = 0; j < rest; ++j) block[i * n + j] -= tau * v[i] * w[j];
+        e[k] = reflection(block, 1, rest, v, tau);
+        for (int64_t i = 1; i < rows; ++i) {
+            double sum = 0;
+            for (int64_t j = 0; j < rest; ++j) sum += block[i * n + j] * v[j];
+            for (int64_t j = 0; j < rest; ++j) block[i * n + j] -= tau * sum * v[j];
         }
     }
-    return false;
+}
+
+// The eigenvalues of a symmetric matrix of three diagonals, in d: rotations with shifts chase what is beside the diagonal
+// away, from its end up. e: one element fewer than d, and one of room. False if they do not end.
+MT_INLINE bool tridiagonal_values(double* d, double* e, int64_t n, double small) {
+    double most = 0;
+    for (int64_t i = 0; i < n; ++i) most = std::max(most, std::fabs(d[i]) + (i + 1 < n ? std::fabs(e[i]) : 0));
+    small *= most;
+    e[n - 1] = 0;
+    for (int64_t l = 0; l < n; ++l)
+        for (int step = 0;; ++step) {
+            int64_t end = l;
+            while (end + 1 < n && std::fabs(e[end]) > small) ++end;
+            if (end == l) break;
+            if (step == STEPS) return false;
+            // The shift: the eigenvalue of the first two rows that is nearer to the first.
+            const double slope = (d[l + 1] - d[l]) / (2 * e[l]);
+            double g = d[end] - d[l] + e[l] / (slope + std::copysign(std::sqrt(slope * slope + 1), slope));
+            double sine = 1, cosine = 1, moved = 0;
+            int64_t i = end - 1;
+            for (; i >= l; --i) {
+                const double f = sine * e[i], b = cosine * e[i], size = std::sqrt(f * f + g * g);
+                e[i + 1] = size;
+                if (size == 0) break;
+                sine = f / size, cosine = g / size;
+                g = d[i + 1] - moved;
+                const double both = (d[i] - g) * sine + 2 * cosine * b;
+                moved = sine * both;
+                d[i + 1] = g + moved;
+                g = cosine * both - b;
+            }
+            if (i >= l) {
+                d[i + 1] -= moved, e[end] = 0;
+                continue;
+            }
+            d[l] -= moved, e[l] = g, e[end] = 0;
+        }
+    return true;
+}
+
+// Rising.
+MT_INLINE bool eigenvalues(double* a, int64_t n, double* values, double small) {
+    double e[MOST];
+    make_tridiagonal(a, n, values, e);
+    if (!tridiagonal_values(values, e, n, small)) return false;
+    std::sort(values, values + n);
+    return true;
+}
+
+// Falling. They are the eigenvalues that are not negative of the matrix with the two diagonals in turns beside zeros.
+MT_INLINE bool singular_values(double* a, int64_t m, int64_t n, double* values, double small) {
+    double d[MOST], e[MOST], zeros[2 * MOST] = {}, beside[2 * MOST];
+    make_bidiagonal(a, m, n, d, e);
+    for (int64_t k = 0; k < n; ++k) beside[2 * k] = d[k], beside[2 * k + 1] = k + 1 < n ? e[k] : 0;
+    if (!tridiagonal_values(zeros, beside, 2 * n, small)) return false;
+    std::sort(zeros, zeros + 2 * n, [](double x, double y) { return x > y; });
+    for (int64_t k = 0; k < n; ++k) values[k] = std::max(0.0, zeros[k]);
+    return true;
 }
 
 PyObject* spectrum_small(PyObject*, PyObject* const* args, Py_ssize_t nargs) {
@@ -215,18 +325,20 @@ PyObject* spectrum_small(PyObject*, PyObject* const* args, Py_ssize_t nargs) {
             double most = 0;
             for (int64_t e = 0; e < m * n; ++e) most = std::max(most, std::fabs(given[e]));
             if (most != 0 && (most > 1e100 || most < 1e-100)) return false;
-            bool fine;
-            if (symmetric) {
-                for (int64_t r = 0; r < n; ++r)
-                    for (int64_t c = 0; c <= r; ++c) f[r * n + c] = f[c * n + r] = given[r * n + c];
-                fine = eigenvalues(f, n, values);
-            } else if (m <= n) {
-                fine = singular_values(given, m, n, values);
-            } else {
-                for (int64_t r = 0; r < m; ++r)
-                    for (int64_t c = 0; c < n; ++c) f[c * m + r] = given[r * n + c];
-                fine = singular_values(f, n, m, values);
-            }
+            bool fine = false;
+            at_level(MT_BODY {
+                if (symmetric) {
+                    for (int64_t r = 0; r < n; ++r)
+                        for (int64_t c = 0; c <= r; ++c) f[r * n + c] = f[c * n + r] = given[r * n + c];
+                    fine = eigenvalues(f, n, values, SMALL<A>);
+                } else if (m >= n) {
+                    fine = singular_values(given, m, n, values, SMALL<A>);
+                } else {
+                    for (int64_t r = 0; r < m; ++r)
+                        for (int64_t c = 0; c < n; ++c) f[c * m + r] = given[r * n + c];
+                    fine = singular_values(f, n, m, values, SMALL<A>);
+                }
+            });
             for (int64_t e = 0; fine && e < k; ++e) reinterpret_cast<A*>(out)[i * k + e] = (A)values[e];
             return fine;
         }));
@@ -235,10 +347,10 @@ PyObject* spectrum_small(PyObject*, PyObject* const* args, Py_ssize_t nargs) {
 
 // ---------------------------------------------------------------- parts of factors
 
-PyObject* unpack_small(PyObject*, PyObject* const* args, Py_ssize_t nargs) {
+PyObject* unpack_lu(PyObject*, PyObject* const* args, Py_ssize_t nargs) {
     return guard([&]() -> PyObject* {
-        expect_args("unpack_small", nargs, 14);
-        const Batch b = parse_matrices(args);
+        expect_args("unpack_lu", nargs, 14);
+        const Batch b = parse_matrices(args, std::numeric_limits<int32_t>::max());
         const int64_t m = b.m, n = b.n, k = b.small(), item = ITEMSIZE[b.code];
         const char* lu = parse_memory(args + 4, b.all(m, n), item);
         const char* pivots = parse_memory(args + 6, b.all(k, 1), 4);
@@ -248,14 +360,19 @@ PyObject* unpack_small(PyObject*, PyObject* const* args, Py_ssize_t nargs) {
             using A = decltype(type);
             const A* from = reinterpret_cast<const A*>(lu) + i * m * n;
             A *lower = reinterpret_cast<A*>(l) + i * m * k, *upper = reinterpret_cast<A*>(u) + i * k * n;
-            for (int64_t r = 0; r < m; ++r)
-                for (int64_t c = 0; c < n; ++c) {
-                    const A x = from[r * n + c];
-                    if (c < k) lower[r * k + c] = c < r ? x : A(c == r);
-                    if (r < k) upper[r * n + c] = c >= r ? x : A(0);
-                }
+            for (int64_t r = 0; r < m; ++r) {
+                const int64_t below = std::min(r, k), above = std::min(r, n);
+                const A* row = from + r * n;
+                std::copy(row, row + below, lower + r * k);
+                std::fill(lower + r * k + below, lower + (r + 1) * k, A(0));
+                if (r < k) lower[r * k + r] = A(1);
+                else continue;
+                std::fill(upper + r * n, upper + r * n + above, A(0));
+                std::copy(row + above, row + n, upper + r * n + above);
+            }
             if (!p) return true;
-            int64_t order[MOST];
+            const Scratch room(m, sizeof(int64_t));
+            int64_t* const order = room.as<int64_t>();
             for (int64_t r = 0; r < m; ++r) order[r] = r;
             for (int64_t r = 0; r < k; ++r) {
                 const int64_t at = (int64_t)reinterpret_cast<const int32_t*>(pivots)[i * k + r] - 1;
@@ -323,7 +440,8 @@ PyObject* cross3(PyObject*, PyObject* const* args, Py_ssize_t nargs) {
 
 PyMethodDef orthogonal_methods[] = {
     MT_METHOD("qr_small", qr_small, "Q and R of each matrix; False where one is not finite."),
+    MT_METHOD("lstsq_small", lstsq_small, "Least squares; False where a matrix is not far from singular."),
     MT_METHOD("spectrum_small", spectrum_small, "Eigenvalues or singular values; False where a matrix is not finite."),
-    MT_METHOD("unpack_small", unpack_small, "P, L and U of factors; False where a pivot is no row."),
+    MT_METHOD("unpack_lu", unpack_lu, "P, L and U of factors; False where a pivot is no row."),
     MT_METHOD("cross3", cross3, "Cross products along the last dimension."),
     {nullptr, nullptr, 0, nullptr}};

@@ -63,7 +63,7 @@ def both_ways(code: Callable[[Any], Any], x: Any) -> tuple[Any, Any]:
 
 
 def close(a: Any, b: Any, dtype: str) -> None:
-    tolerance = {"float32": 2e-5, "float64": 1e-12, "bfloat16": 1.6e-2}[dtype]
+    tolerance = {"float32": 2e-5, "float64": 1e-12, "bfloat16": 1.6e-2, "float16": 2e-3}[dtype]
     want = b.double().numpy()
     np.testing.assert_allclose(a.double().numpy(), want, rtol=tolerance, atol=tolerance * (1 + np.abs(want).max()))
 
@@ -126,10 +126,15 @@ CONVOLUTIONS: dict[str, tuple[int, int, int, int, int, int]] = {  # results, ker
     "of each, strided": (0, 3, 2, 1, 1, 0),
     "of each, dilated": (0, 2, 2, 3, 2, 0),
     "plain": (4, 3, 1, 1, 1, 1),
+    "of many results": (70, 2, 1, 1, 1, 1),
+    "strided": (33, 3, 2, 1, 1, 1),
+    "dilated": (17, 2, 1, 2, 2, 1),
+    "of one place, strided": (20, 1, 2, 0, 1, 1),
+    "in groups": (12, 3, 1, 1, 1, 2),
 }
 
 
-@pytest.mark.parametrize("dtype", ["float32", "bfloat16"])
+@pytest.mark.parametrize("dtype", ["float32", "bfloat16", "float16"])
 @pytest.mark.parametrize("bias", [False, True])
 @pytest.mark.parametrize("shape", [(2, 6, 9, 8), (3, 83, 7, 6), (1, 4, 1, 5)], ids=str)
 @pytest.mark.parametrize("name", CONVOLUTIONS)
@@ -139,8 +144,11 @@ def test_convolutions(
     results, kernel, stride, padding, dilation, groups = CONVOLUTIONS[name]
     if name == "plain" and shape[2] == 1:
         padding = 2
-    channels = shape[1]
-    weight = values(results or channels, channels if groups else 1, kernel, kernel, seed=1, dtype=dtype)
+    channels = shape[1] // 2 * 2 if groups == 2 else shape[1]
+    shape = (shape[0], channels, *shape[2:])
+    weight = values(results or channels, channels // groups if groups else 1, kernel, kernel, seed=1, dtype=dtype)
+    if stride > 1:  # weights may have their channels last as well
+        weight = last(weight)
     parameters = [weight, values(results or channels, seed=2, dtype=dtype)] if bias else [weight]
 
     def code(x: Any) -> list[Any]:
@@ -161,6 +169,37 @@ def test_convolutions(
     for other in seen[1:]:
         for a, b in zip(other, seen[0]):
             np.testing.assert_array_equal(a.float().numpy(), b.float().numpy())
+
+
+def test_convolution_of_volumes() -> None:
+    x, weight = values(2, 5, 4, 6, 5), values(9, 5, 2, 3, 3, seed=1)
+    for stride in (1, 2):
+
+        def code(x: Any, stride: int = stride) -> Any:
+            return F.conv3d(x, weight, None, stride, 1)
+
+        for a, b in zip(both_ways(code, last(x)), both_ways(code, x)):
+            close(a, b, "float32")
+
+
+def test_what_is_not_finite_stays_where_its_windows_reach() -> None:
+    for dtype, channels in (("float32", 6), ("bfloat16", 5)):
+        x, weight = values(1, channels, 8, 8, dtype=dtype), values(4, channels, 3, 3, seed=1, dtype=dtype)
+        x[0, channels - 1, 2, 3] = float("inf")
+        found, want = (F.conv2d(t, weight, None, 1, 1).float().numpy() for t in (last(x), x))
+        np.testing.assert_array_equal(np.isfinite(found), np.isfinite(want))
+
+
+def test_operands_of_convolutions_are_checked() -> None:
+    storage, ones = _native.Storage(64), (1, 1, 1)
+    window = ((1, 4, 4), (1, 4, 4), ones, ones, (0, 0, 0), ones)
+    for kernel in (_native.conv_channels, _native.conv_input_channels):
+        with pytest.raises(RuntimeError, match="out of bounds for storage"):
+            kernel(storage, 1, 6, storage, 0, 6, None, 0, 0, storage, 0, 6, 0, 1, 1, 1, 1, *window)
+        with pytest.raises(ValueError, match="two dtypes"):
+            kernel(storage, 0, 6, _native.Storage(256), 0, 7, None, 0, 0, storage, 0, 6, 0, 1, 1, 1, 1, *window)
+        with pytest.raises(RuntimeError, match="overflowed"):
+            kernel(storage, 0, 6, storage, 0, 6, None, 0, 0, storage, 0, 6, 0, 1 << 62, 1, 4, 1, *window)
 
 
 def test_fixed_statistics() -> None:

@@ -12,7 +12,7 @@ from .._subject import subject as torch
 
 pytestmark = pytest.mark.skipif(IS_ORACLE, reason="PyTorch has kernels of its own")
 NATIVE: Any = None if IS_ORACLE else submodule("_native")
-SHAPES = ((1, 1), (4, 4), (3, 5), (5, 3), (2, 3, 6, 4), (32, 32), (40, 33))
+SHAPES = ((1, 1), (4, 4), (3, 5), (5, 3), (2, 3, 6, 4), (32, 32), (40, 33), (2, 70, 70), (33, 150), (101, 65))
 BOUND = {"float32": 2e-5, "float64": 1e-12}
 
 
@@ -58,6 +58,19 @@ def test_of_less_than_full_rank(dtype: str) -> None:
         close(torch.linalg.svdvals(one), there.linalg.svdvals(other), dtype)
 
 
+@pytest.mark.parametrize("dtype", ("float32", "float64"))
+def test_least_squares(dtype: str) -> None:
+    there = _oracle.load()
+    for a, b in (((4, 4), (4, 2)), ((3, 7, 5), (3, 7, 1)), ((2, 2, 6, 6), (2, 2, 6, 3)), ((5, 3, 2), (5, 3, 4))):
+        (x, y), (right, other) = pair(dtype, *a), pair(dtype, *b)
+        ours, theirs = torch.linalg.lstsq(x, right), there.linalg.lstsq(y, other)
+        for found, expected in zip(ours, theirs):
+            close(found, expected, dtype)
+    # Without full rank LAPACK is asked.
+    flat = torch.ones(3, 4, 4, dtype=getattr(torch, dtype))
+    assert torch.linalg.lstsq(flat, flat[:, :, :1]).rank.tolist() == [1, 1, 1]
+
+
 def test_what_is_not_finite_is_not_served() -> None:
     x = torch.eye(3)
     x[1, 1] = float("nan")
@@ -90,13 +103,22 @@ def test_operands_are_checked() -> None:
         lambda: NATIVE.qr_small(-1, 2, 2, f32, x, 0, 2, None, 0, z, 0),
         lambda: NATIVE.qr_small(1 << 62, 4, 4, f32, x, 0, 4, None, 0, z, 0),
         lambda: NATIVE.qr_small(1, 2, 2, 4, x, 0, 2, None, 0, z, 0),
+        lambda: NATIVE.qr_blocked(1, 4, 4, f32, x, 1, 4, y, 0, z, 0),
+        lambda: NATIVE.qr_blocked(1, 4, 4, f32, x, 0, 4, y, 1, z, 0),
+        lambda: NATIVE.qr_blocked(1, 4, 4, f32, x, 0, 4, y, 0, z, 1),
+        lambda: NATIVE.qr_blocked(1, 4, 4, f32, x, 0, 3, None, 0, z, 0),
+        lambda: NATIVE.qr_blocked(1, 4, 4, 4, x, 0, 4, None, 0, z, 0),
+        lambda: NATIVE.qr_blocked(1 << 62, 4, 4, f32, x, 0, 4, None, 0, z, 0),
+        lambda: NATIVE.lstsq_small(1, 4, 4, f32, x, 1, y, 0, z, 0, 1, 1e4),
+        lambda: NATIVE.lstsq_small(1, 4, 4, f32, x, 0, y, 0, z, 0, 5, 1e4),
+        lambda: NATIVE.lstsq_small(1, 2, 4, f32, x, 0, y, 0, z, 0, 1, 1e4),
         lambda: NATIVE.spectrum_small(1, 4, 5, f32, x, 0, y, 0, False),
         lambda: NATIVE.spectrum_small(1, 4, 4, f32, x, 0, y, 13, False),
         lambda: NATIVE.spectrum_small(1, 2, 4, f32, x, 0, y, 0, True),
-        lambda: NATIVE.unpack_small(1, 4, 4, f32, x, 0, y, 13, None, 0, z, 0, z, 0),
-        lambda: NATIVE.unpack_small(1, 4, 4, f32, x, 0, y, 0, z, 1, z, 0, z, 0),
-        lambda: NATIVE.unpack_small(1, 4, 4, f32, x, 0, y, 0, None, 0, z, 1, z, 0),
-        lambda: NATIVE.unpack_small(1, 4, 4, f32, x, 0, y, 0, None, 0, z, 0, z, 1),
+        lambda: NATIVE.unpack_lu(1, 4, 4, f32, x, 0, y, 13, None, 0, z, 0, z, 0),
+        lambda: NATIVE.unpack_lu(1, 4, 4, f32, x, 0, y, 0, z, 1, z, 0, z, 0),
+        lambda: NATIVE.unpack_lu(1, 4, 4, f32, x, 0, y, 0, None, 0, z, 1, z, 0),
+        lambda: NATIVE.unpack_lu(1, 4, 4, f32, x, 0, y, 0, None, 0, z, 0, z, 1),
         lambda: NATIVE.cross3(x, 0, (3, 1), f32, y, 0, (3, 1), f32, z, 0, (3, 1), f32, (6, 3)),
         lambda: NATIVE.cross3(x, 0, (2, 1), f32, y, 0, (2, 1), f32, z, 0, (2, 1), f32, (2, 2)),
         lambda: NATIVE.cross3(x, 0, (), f32, y, 0, (), f32, z, 0, (), f32, ()),
@@ -106,4 +128,4 @@ def test_operands_are_checked() -> None:
             call()
     # Pivots outside of the rows.
     memoryview(y).cast("B")[:4] = (9).to_bytes(4, "little")
-    assert not NATIVE.unpack_small(1, 2, 2, f32, x, 0, y, 0, z, 0, x, 4, x, 8)
+    assert not NATIVE.unpack_lu(1, 2, 2, f32, x, 0, y, 0, z, 0, x, 4, x, 8)

@@ -258,12 +258,13 @@ def convolution_backward(outs: Any, grad_output: Any, input: Any, weight: Any, b
                           padding: Ints, dilation: Ints, transposed: bool, output_padding: Ints, groups: int,
                           output_mask: Any) -> None:
     dt = _compute_dtype(input._dtype)
-    if not transposed and is_last(input) and conv_last.backward(
-            outs, grad_output, input, weight, window(input._shape[2:], grad_output._shape[2:], weight._shape[2:],
-                                                     stride, padding, dilation, groups), output_mask):
-        return
     small, large = (input, grad_output) if transposed else (grad_output, input)
     v = window(large._shape[2:], small._shape[2:], weight._shape[2:], stride, padding, dilation, groups)
+    if not transposed and is_last(input):
+        if conv_last.backward(outs, grad_output, input, weight, v, output_mask):
+            return
+        if output_mask[0] and conv_last.input_gradient(outs[0], grad_output, input, weight, v):
+            output_mask = (False, output_mask[1], output_mask[2])
     nothing = 0 in grad_output._shape or 0 in input._shape or 0 in weight._shape
     if input._dtype.itemsize == 2 and not nothing:
         half = input._dtype

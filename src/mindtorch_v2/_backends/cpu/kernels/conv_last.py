@@ -1,7 +1,8 @@
 """Convolutions whose images have their channels last, where they are best computed so.
 
-Invariant: images are read and written where they are. What is a product of matrices is one (a kernel of one place), and
-where each channel is by itself it has a native kernel; everything else is computed row-major, by `conv`.
+Invariant: images are read and written where they are: where each channel is by itself, and where results are sums over
+channels side by side. What is a product of matrices is one (a kernel of one place); the rest is computed row-major, by
+`conv`.
 """
 from __future__ import annotations
 
@@ -15,6 +16,7 @@ from .dense import deliver, dense_as, fresh, is_last, last_as, lies_last, operan
 Ints = tuple[int, ...]
 _NONE: Final[tuple[Any, int, int]] = (None, 0, 0)
 _FLOATS: Final = ("float32", "float64", "bfloat16", "float16")
+_FEW: Final = 8
 _bgemm: Final[Any] = _native.bgemm
 _copy: Final[Any] = _native.copy
 
@@ -24,14 +26,25 @@ def _kind(weight: TensorBase, v: Any) -> str:
         return "product"
     if weight._shape[1] == 1 and weight._shape[0] == v.groups and v.groups > 3:
         return "each"
-    return ""
+    return "sums"
 
 
 def _served(x: TensorBase, weight: TensorBase, v: Any) -> str:
     if x._dtype.name not in _FLOATS or 0 in x._shape or 0 in weight._shape:
         return ""
     kind = _kind(weight, v)
-    return "" if kind == "each" and x._dtype.name == "float16" else kind
+    if kind == "each":
+        return "" if x._dtype.name == "float16" else kind
+    # Groups of few results leave vectors of results empty.
+    few = v.groups > 1 and weight._shape[0] < _FEW * v.groups
+    return "" if kind == "sums" and (few or x._dtype.name == "float64") else kind
+
+
+def _sums(kernel: Any, x: TensorBase, weight: TensorBase, bias: Any, out: TensorBase, images: int, v: Any) -> bool:
+    """Whether the native kernel computed it; weights are read with channels last or row-major."""
+    w = weight if weight._dtype is x._dtype and is_last(weight) else dense_as(weight, x._dtype)
+    return bool(kernel(*operand(x), *operand(w), *(_NONE if bias is None else operand(bias)), *operand(out),
+                       1 if is_last(w) else 0, images, v.groups, w._shape[1], w._shape[0] // v.groups, *v.geometry()))
 
 
 def _product(a: TensorBase, b: TensorBase, out: TensorBase, sizes: Ints, a_steps: Ints, b_steps: Ints,
@@ -51,9 +64,11 @@ def forward(out: TensorBase, x: TensorBase, weight: TensorBase, bias: Any, v: An
     kind = _served(x, weight, v)
     if not kind or not is_last(x) or not lies_last(out) or numel(out) == 0:
         return False
-    w = dense_as(weight, x._dtype)
     b = None if bias is None else dense_as(bias, x._dtype)
     channels, results = x._shape[1], out._shape[1]
+    if kind == "sums" or (kind == "product" and x._dtype.name != "float64"):
+        return _sums(_native.conv_channels, x, weight, b, out, x._shape[0], v)
+    w = dense_as(weight, x._dtype)
     if kind == "product":
         if b is not None:
             spread = (0, 1) + (0,) * (len(out._shape) - 2)
@@ -66,10 +81,21 @@ def forward(out: TensorBase, x: TensorBase, weight: TensorBase, bias: Any, v: An
     return True
 
 
+def input_gradient(out: TensorBase, grad: TensorBase, x: TensorBase, weight: TensorBase, v: Any) -> bool:
+    """Whether the input's gradient, which are sums over results side by side, was computed here."""
+    if _served(x, weight, v) != "sums" or 0 in grad._shape:
+        return False
+    dx = target_last(out, x._dtype)
+    if not _sums(_native.conv_input_channels, last_as(grad, x._dtype), weight, None, dx, x._shape[0], v):
+        return False
+    deliver(out, dx)
+    return True
+
+
 def backward(outs: Any, grad: TensorBase, x: TensorBase, weight: TensorBase, v: Any, mask: Any) -> bool:
     """Whether the gradients were computed here; the input's has its channels last."""
     kind = _served(x, weight, v)
-    if not kind or not is_last(x) or 0 in grad._shape:
+    if not kind or kind == "sums" or not is_last(x) or 0 in grad._shape:
         return False
     dt = x._dtype
     g, w = last_as(grad, dt), dense_as(weight, dt)

@@ -97,10 +97,13 @@ def _no_failure(info: TensorBase) -> None:
 _MOST_TINY = 32
 
 
+def _is_float(t: TensorBase) -> bool:
+    return t._dtype.name in ("float32", "float64") and numel(t) > 0
+
+
 def _is_tiny(t: TensorBase) -> bool:
     """Whether these are small matrices of floats."""
-    return (t._dtype.name in ("float32", "float64") and numel(t) > 0 and t._shape[-1] <= _MOST_TINY
-            and t._shape[-2] <= _MOST_TINY)
+    return _is_float(t) and t._shape[-1] <= _MOST_TINY and t._shape[-2] <= _MOST_TINY
 
 
 def _tiny_head(t: TensorBase) -> tuple[int, int, int, int]:
@@ -155,11 +158,11 @@ def _permutation(pivots: Any, size: int) -> Any:
 
 
 def lu_unpack(outs: Any, LU_data: Any, LU_pivots: Any, unpack_data: bool, unpack_pivots: bool) -> None:
-    if unpack_data and LU_pivots._dtype is int32 and _is_tiny(LU_data):
+    if unpack_data and LU_pivots._dtype is int32 and _is_float(LU_data):
         found = [_written(o) for o in outs]
         first = _place(found[0]) if unpack_pivots else (None, 0)
-        if _native.unpack_small(*_tiny_head(LU_data), *_place(dense(LU_data)), *_place(dense(LU_pivots)), *first,
-                                *_place(found[1]), *_place(found[2])):
+        if _native.unpack_lu(*_tiny_head(LU_data), *_place(dense(LU_data)), *_place(dense(LU_pivots)), *first,
+                             *_place(found[1]), *_place(found[2])):
             for out, written in zip(outs, found):
                 deliver(out, written)
             return
@@ -346,13 +349,14 @@ def cholesky(outs: Any, self: Any, upper: bool, check_errors: bool) -> None:
 
 
 def qr(outs: Any, A: Any, mode: str) -> None:
-    if _is_tiny(A):
+    if _is_float(A):
         Q, R = outs
         r = _written(R)
         m, n = A._shape[-2:]
         found = _written(Q) if mode != "r" else None
         q = (None, 0) if found is None else _place(found)
-        if _native.qr_small(*_tiny_head(A), *_place(dense(A)), m if mode == "complete" else min(m, n), *q, *_place(r)):
+        kernel: Any = _native.qr_small if _is_tiny(A) else _native.qr_blocked
+        if kernel(*_tiny_head(A), *_place(dense(A)), m if mode == "complete" else min(m, n), *q, *_place(r)):
             deliver(R, r)
             if found is not None:
                 deliver(Q, found)
@@ -460,10 +464,37 @@ def svd(outs: Any, A: Any, full_matrices: bool, compute_uv: bool, driver: str | 
         np_view(out)[...] = value
 
 
-# The quotient of polynomials of degree 13 that is nearest to the exponential, good to full precision up to this norm.
-_PADE = (64764752532480000, 32382376266240000, 7771770303897600, 1187353796428800, 129060195264000, 10559470521600,
-         670442572800, 33522128640, 1323241920, 40840800, 960960, 16380, 182, 1)
-_PADE_NORM = 5.37
+# Quotients of polynomials that are nearest to the exponential, by degree, and the norms up to which each is good to the
+# precision of the result: float32's, and any other's.
+_PADE: Final = {
+    3: (120.0, 60.0, 12.0, 1.0),
+    5: (30240.0, 15120.0, 3360.0, 420.0, 30.0, 1.0),
+    7: (17297280.0, 8648640.0, 1995840.0, 277200.0, 25200.0, 1512.0, 56.0, 1.0),
+    9: (17643225600.0, 8821612800.0, 2075673600.0, 302702400.0, 30270240.0, 2162160.0, 110880.0, 3960.0, 90.0, 1.0),
+    13: (64764752532480000.0, 32382376266240000.0, 7771770303897600.0, 1187353796428800.0, 129060195264000.0,
+         10559470521600.0, 670442572800.0, 33522128640.0, 1323241920.0, 40840800.0, 960960.0, 16380.0, 182.0, 1.0),
+}
+_NORMS: Final = ((3, 1.4e-2), (5, 0.25), (7, 0.95), (9, 2.0), (13, 5.37))
+_NARROW_NORMS: Final = ((3, 0.42), (5, 1.88), (7, 3.92))
+
+
+def _pade(a: Any, degree: int) -> tuple[Any, Any]:
+    """The odd and the even part of the polynomial of that degree."""
+    import numpy
+
+    b, one = _PADE[degree], numpy.eye(a.shape[-1])
+    a2 = a @ a
+    if degree == 13:
+        a4 = a2 @ a2
+        a6 = a4 @ a2
+        odd = a @ (a6 @ (b[13] * a6 + b[11] * a4 + b[9] * a2) + b[7] * a6 + b[5] * a4 + b[3] * a2 + b[1] * one)
+        return odd, a6 @ (b[12] * a6 + b[10] * a4 + b[8] * a2) + b[6] * a6 + b[4] * a4 + b[2] * a2 + b[0] * one
+    odd, even, power = b[1] * one + b[3] * a2, b[0] * one + b[2] * a2, a2
+    for i in range(4, degree, 2):
+        power = power @ a2
+        odd += b[i + 1] * power
+        even += b[i] * power
+    return a @ odd, even
 
 
 def matrix_exp(out: Any, self: Any) -> None:
@@ -473,20 +504,18 @@ def matrix_exp(out: Any, self: Any) -> None:
     a = np_view(self)
     if not a.size:
         return
+    norms = _NORMS if a.dtype.itemsize == (16 if a.dtype.kind == "c" else 8) else _NARROW_NORMS
     a = a.astype("complex128" if a.dtype.kind == "c" else "float64")
     size = numpy.abs(a).sum(-2).max(-1)
+    finite = numpy.isfinite(size)
+    most = size[finite].max(initial=0.0)
+    degree, good = next((row for row in norms if most <= row[1]), norms[-1])
     # Halved until it is small; the result is squared as often.
     halvings = numpy.zeros(size.shape, "int64")
-    large = numpy.isfinite(size) & (size > _PADE_NORM)
-    halvings[large] = numpy.ceil(numpy.log2(size[large] / _PADE_NORM))
-    a = a * numpy.ldexp(1.0, -halvings)[..., None, None]
-    b, one = _PADE, numpy.eye(a.shape[-1])
+    large = finite & (size > good)
+    halvings[large] = numpy.ceil(numpy.log2(size[large] / good))
     with numpy.errstate(all="ignore"):
-        a2 = a @ a
-        a4 = a2 @ a2
-        a6 = a4 @ a2
-        odd = a @ (a6 @ (b[13] * a6 + b[11] * a4 + b[9] * a2) + b[7] * a6 + b[5] * a4 + b[3] * a2 + b[1] * one)
-        even = a6 @ (b[12] * a6 + b[10] * a4 + b[8] * a2) + b[6] * a6 + b[4] * a4 + b[2] * a2 + b[0] * one
+        odd, even = _pade(a * numpy.ldexp(1.0, -halvings)[..., None, None], degree)
         if numpy.isfinite(odd).all():
             found = numpy.linalg.solve(even - odd, even + odd)
         else:
@@ -513,7 +542,30 @@ def _gelsy(a: Any, b: Any, cut: float) -> tuple[Any, int]:
     return x[:n], rank
 
 
+# Matrices below this condition have full rank whatever the driver; reflections then give the one solution.
+_REGULAR: Final = {"float32": 1e4, "float64": 1e10}
+
+
+def _lstsq_native(outs: Any, A: Any, b: Any, rcond: float | None, driver: str | None) -> bool:
+    """Small matrices that are far from singular, and nothing asked for but the solution and the rank."""
+    m, n = A._shape[-2:]
+    vector = len(A._shape) - 1 == len(b._shape) and A._shape[:-1] == b._shape
+    if (not _is_tiny(A) or m < n or driver in ("gelsd", "gelss") or numel(outs[1]) or numel(outs[3]) or numel(b) == 0
+            or b._dtype is not A._dtype or (not vector and b._shape[:-1] != A._shape[:-1])
+            or (rcond is not None and not 0 <= rcond <= 1 / _REGULAR[A._dtype.name])):
+        return False
+    x, rank = _written(outs[0]), outs[2]
+    if not _native.lstsq_small(*_tiny_head(A), *_place(dense(A)), *_place(dense(b)), *_place(x),
+                               1 if vector else b._shape[-1], _REGULAR[A._dtype.name]):
+        return False
+    deliver(outs[0], x)
+    _native.fill(rank._storage, int(rank._offset), rank._stride, rank._dtype.code, rank._shape, n)
+    return True
+
+
 def lstsq(outs: Any, self: Any, b: Any, rcond: float | None, driver: str | None) -> None:
+    if _lstsq_native(outs, self, b, rcond, driver):
+        return
     import numpy
     from scipy.linalg import lstsq as solve_one
 
