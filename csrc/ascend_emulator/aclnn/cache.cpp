@@ -570,15 +570,16 @@ ACLNN(aclnnScatterPaKvCache,
       RUN {
           scatter(r, "key", "keyCacheRef", in_blocks(r, "cacheModeOptional"));
           scatter(r, "value", "valueCacheRef", in_blocks(r, "cacheModeOptional"));
-      })
+      },
+      NARROW)
 ACLNN(aclnnScatterPaCache,
       PLAN {
           plan_mode(p, "cacheMode");
           plan_scatter(p, "key", "keyCacheRef", in_blocks(p, "cacheMode"));
       },
-      RUN { scatter(r, "key", "keyCacheRef", in_blocks(r, "cacheMode")); })
+      RUN { scatter(r, "key", "keyCacheRef", in_blocks(r, "cacheMode")); }, NARROW)
 ACLNN(aclnnScatterPaKvCacheWithKScale, plan_scaled_scatter, run_scaled_scatter, NARROW)
-ACLNN(aclnnGatherPaKvCache, plan_gather, run_gather)
+ACLNN(aclnnGatherPaKvCache, plan_gather, run_gather, NARROW)
 ACLNN(aclnnInplaceQuantScatter, plan_quant_scatter, run_quant_scatter)
 ACLNN(aclnnInplaceQuantScatterV2,
       PLAN {

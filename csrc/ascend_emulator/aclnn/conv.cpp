@@ -339,13 +339,13 @@ void run_tbc_backward(Run& r) {
 
 ACLNN(aclnnConvolution,
       PLAN { plan_convolve(p, p.tensor("input"), p.tensor("weight"), attributes(p), p.tensor("output")); },
-      RUN { convolve(r, r.tensor("input"), r.tensor("weight"), attributes(r), r.tensor("output")); })
+      RUN { convolve(r, r.tensor("input"), r.tensor("weight"), attributes(r), r.tensor("output")); }, NARROW)
 ACLNN(aclnnConvolutionBackward, plan_backward, run_backward)
 ACLNN(aclnnConvDepthwise2d, plan_depthwise,
-      RUN { convolve(r, r.tensor("self"), r.tensor("weight"), depthwise(r), r.tensor("out")); })
+      RUN { convolve(r, r.tensor("self"), r.tensor("weight"), depthwise(r), r.tensor("out")); }, NARROW)
 ACLNN(aclnnConvTbc, PLAN {
     plan_convolve(p, tbc(p.tensor("self")), tbc_weight(p.tensor("weight")), tbc_attributes(p), tbc(p.tensor("output")));
 }, RUN { convolve(r, tbc(r.tensor("self")), tbc_weight(r.tensor("weight")), tbc_attributes(r),
-                  tbc(r.tensor("output"))); })
+                  tbc(r.tensor("output"))); }, NARROW)
 ACLNN(aclnnConvTbcBackward, plan_tbc_backward, run_tbc_backward)
 ACLNN(aclnnQuantConvolution, plan_quantized, run_quantized, NARROW)

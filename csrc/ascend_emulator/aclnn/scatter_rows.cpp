@@ -70,7 +70,7 @@ ACLNN(aclnnScatterNd,
       },
       RUN { run_scatter_nd(r, r.tensor("data"), r.tensor("out")); })
 ACLNN(aclnnScatterNdUpdate, PLAN { plan_scatter_nd(p, "varRef"); },
-      RUN { run_scatter_nd(r, r.tensor("varRef"), r.tensor("varRef")); })
+      RUN { run_scatter_nd(r, r.tensor("varRef"), r.tensor("varRef")); }, NARROW)
 
 // data[i, .., indices[i] + k, ..] = updates[i, .., k, ..] along an axis, i from 0; an index of two columns gives i too.
 ACLNN(aclnnInplaceScatterUpdate,
@@ -112,7 +112,8 @@ ACLNN(aclnnInplaceScatterUpdate,
               });
               r.write(data, x);
           });
-      })
+      },
+      NARROW)
 
 ACLNN(aclnnTfScatterAdd, PLAN { plan_rows_update(p); }, RUN { run_rows_update(r, kAdd); })
 ACLNN(aclnnScatterMul, PLAN { plan_rows_update(p); }, RUN { run_rows_update(r, kMultiply); })

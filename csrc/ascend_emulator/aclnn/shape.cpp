@@ -159,7 +159,8 @@ ACLNN(aclnnAsStrided,
               for (int d = 0; d < place.n; ++d) at += place[d] * stride[size_t(d)];
               return at;
           });
-      })
+      },
+      NARROW)
 // ONNX's flatten: always two dimensions.
 ACLNN(aclnnFlatten,
       PLAN {

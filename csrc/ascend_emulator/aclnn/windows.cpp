@@ -394,4 +394,5 @@ ACLNN(aclnnStridedSlice,
               }
               return position(self.dims, at);
           });
-      })
+      },
+      NARROW)

@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 from ._direct import Direct, check, check_refusals, each
-from ._kernels import CODES, Out, call, refused
+from ._kernels import CODES, In, Out, call, refused
 from .test_kernels_microscaled import E4M3, E5M2, LEAST, code, largest, microscaled
 from .test_kernels_quantized_norm import F, H, make, rms, wide
 
@@ -175,3 +175,62 @@ def test_gelu_of_small_floats() -> None:
         "inputScaleOptional": np.array([3], F),
     }
     near(call("aclnnGeluQuant", **given, y=Out((4, 16), SMALL), outScaleOptional=None), e4m3(GELU * 3))
+
+
+def small(*shape: int) -> np.ndarray:
+    return make(*shape, dtype=F).astype(E4M3)
+
+
+SLOTS = np.array([7, -1, 14, 0], np.int32)
+MOVES: dict[str, dict[str, Any]] = {
+    "aclnnScatterPaKvCache": {
+        "key": small(4, 2, 3), "value": small(4, 2, 3), "keyCacheRef": small(3, 5, 2, 3),
+        "valueCacheRef": small(3, 5, 2, 3), "slotMapping": SLOTS, "cacheModeOptional": "Norm",
+    },
+    "aclnnScatterPaCache": {"key": small(4, 2, 3), "keyCacheRef": small(3, 5, 2, 3), "slotMapping": SLOTS,
+                            "cacheMode": "Norm"},
+    "aclnnGatherPaKvCache": {
+        "keyCache": small(3, 5, 2, 3), "valueCache": small(3, 5, 2, 3), "keyRef": small(10, 2, 3),
+        "valueRef": small(10, 2, 3), "blockTables": np.array([[2, 0], [1, 1]], np.int32),
+        "seqLens": np.array([7, 3], np.int32), "cacheMode": "Norm", "isSeqLensCumsum": False,
+    },
+    "aclnnScatterNdUpdate": {"varRef": small(5, 3), "indices": np.array([[4], [1]]), "updates": small(2, 3)},
+    "aclnnInplaceScatterUpdate": {"data": small(2, 6, 3), "indices": np.array([1, 3]), "updates": small(2, 2, 3),
+                                  "axis": 1},
+    "aclnnAsStrided": {"x": small(12), "size": [3, 2], "stride": [1, 4], "storageOffset": [2], "out": (3, 2)},
+    "aclnnStridedSlice": {
+        "self": small(4, 6), "begin": [0, 5], "end": [4, 1], "strides": [2, -2], "beginMask": 0, "endMask": 0,
+        "ellipsisMask": 0, "newAxisMask": 0, "shrinkAxisMask": 0, "out": (2, 2),
+    },
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("dtype", [E4M3, E5M2])
+@pytest.mark.parametrize("name", MOVES)
+def test_what_is_moved_stays_the_same(name: str, dtype: Any) -> None:
+    """In eight bits as in sixteen."""
+
+    def moved(kind: Any) -> list[np.ndarray]:
+        values = {
+            key: v.astype(F).astype(dtype).astype(kind) if isinstance(v, np.ndarray) and v.dtype == E4M3 else v
+            for key, v in MOVES[name].items()
+        }
+        if "out" in values:
+            values["out"] = Out(values["out"], np.dtype(kind).name)
+        got = call(name, **values)
+        return got if isinstance(got, list) else [got]
+
+    for narrow, wider in zip(moved(dtype), moved(H)):
+        np.testing.assert_array_equal(narrow.astype(F), wider.astype(F))
+
+
+def test_convolution_of_small_floats() -> None:
+    x, w = small(1, 2, 4, 4), small(3, 2, 2, 2)
+    options: dict[str, Any] = {"stride": [1, 1], "padding": [0, 0], "dilation": [1, 1], "transposed": False,
+                               "outputPadding": [0, 0], "groups": 1, "cubeMathType": 0}  # fmt: skip
+    form = "NCHW"
+    got = call("aclnnConvolution", input=In(x, form), weight=In(w, form), **options,
+               output=Out((1, 3, 3, 3), SMALL, format=form))  # fmt: skip
+    wider = call("aclnnConvolution", input=In(x.astype(F), form), weight=In(w.astype(F), form), **options,
+                 output=Out((1, 3, 3, 3), format=form))  # fmt: skip
+    near(got, e4m3(wider))
