@@ -137,6 +137,8 @@ class Future(Generic[T]):
 def collect_all(futures: Sequence[Future[Any]]) -> Future[list[Future[Any]]]:
     """A future of these futures, completed when the last of them is; with the first error among them, if any."""
     given = list(futures)
+    if any(future is None for future in given):
+        raise RuntimeError("Future can't be None")
     whole: Future[list[Future[Any]]] = Future()
     lock = threading.Lock()
     missing = [len(given)]

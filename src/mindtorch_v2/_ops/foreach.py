@@ -82,9 +82,10 @@ def _pointwise(name: str) -> None:
     plain, written = _row(name)
 
     def listed(scalars: Any, count: int) -> Any:
-        if scalars.dim() != 1 or scalars._device.type != "cpu":
-            raise RuntimeError("Expected packed scalar Tensor to be of dimension 1 on the CPU. Got "
-                               f"{scalars.dim()} dimensions on {scalars._device} instead.")
+        if scalars._device.type != "cpu":
+            raise RuntimeError(f"Expected scalars to be on CPU, got {scalars._device} instead.")
+        if scalars.dim() != 1:
+            raise RuntimeError(f"Expected packed scalar Tensor to be of dimension 1. Got {scalars.dim()} instead.")
         if numel(scalars) != count:
             raise RuntimeError(f"Expected length of scalars to match input of length {count} but got "
                                f"{numel(scalars)} instead.")

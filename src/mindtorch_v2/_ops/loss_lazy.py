@@ -44,10 +44,6 @@ op("soft_margin_loss(Tensor self, Tensor target, int reduction=Mean) -> Tensor",
 
 
 def _ranking(input1: Any, input2: Any, target: Any, margin: float, reduction: int) -> Any:
-    if len(input1._shape) != len(input2._shape) or len(input1._shape) != len(target._shape):
-        raise RuntimeError(
-            f"margin_ranking_loss : All input tensors should have same dimension but got sizes: input1: "
-            f"{list(input1._shape)}, input2: {list(input2._shape)}, target: {list(target._shape)} ")
     return reduced((-target * (input1 - input2) + margin).clamp_min(0), reduction)
 
 

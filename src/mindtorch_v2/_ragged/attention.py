@@ -79,3 +79,45 @@ def _strided(op: Op, query: Any, key: Any, value: Any, attn_mask: Any, *rest: An
         )
     each = zip(components(query), components(key), components(value), strict=True)
     return strided_from_list([op.call((q, k, v, None, *rest)) for q, k, v in each])
+
+
+# -- layers in one piece ------------------------------------------------------------------------------------------
+@serves(STRIDED, "_native_multi_head_attention")
+def _layer(op: Op, query: Any, key: Any, value: Any, *rest: Any) -> Any:
+    """Each of the many by itself; weights are padded with zeros to the longest, as PyTorch's are."""
+    if not (is_nested(query) and is_nested(key) and is_nested(value)):
+        raise RuntimeError("cat(): expected each tensor in given list to be nested")
+    if any(structure_of(t).sizes != structure_of(query).sizes for t in (key, value)):
+        raise RuntimeError(
+            "cat(): expected all nested tensors to have matching ragged structures outside of the concatenated dim"
+        )
+    _check_no_mask(rest[6])
+    results: list[Any] = []
+    weights: list[Any] = []
+    for each in zip(components(query), components(key), components(value)):
+        out, weight = op.call((*[t.unsqueeze(0) for t in each], *rest))
+        results.append(out.squeeze(0))
+        weights.append(weight)
+    made = strided_from_list(results) if results else strided_from_list([], query.dtype, query.device)
+    if not weights or weights[0] is None:
+        return made, None
+    longest = max(w.shape[-1] for w in weights)
+    return made, torch.cat([_padded(w, longest) for w in weights])
+
+
+def _padded(weight: Any, size: int) -> Any:
+    """A square of weights in a larger one of zeros."""
+    more = size - weight.shape[-1]
+    return torch.nn.functional.pad(weight, (0, more, 0, more)) if more else weight
+
+
+@serves(STRIDED, "_transformer_encoder_layer_fwd")
+def _encoder_layer(op: Op, src: Any, *rest: Any) -> Any:
+    _check_no_mask(rest[-2])
+    results = [op.call((t.unsqueeze(0), *rest)).squeeze(0) for t in components(src)]
+    return strided_from_list(results) if results else strided_from_list([], src.dtype, src.device)
+
+
+def _check_no_mask(mask: Any) -> None:
+    if mask is not None:
+        raise RuntimeError("NestedTensor with mask is not supported yet")

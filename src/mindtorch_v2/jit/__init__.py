@@ -233,6 +233,8 @@ def fork(func: Callable[..., Any], *args: Any, **kwargs: Any) -> Future[Any]:
 
 
 def wait(future: Future[Any]) -> Any:
+    if future is None:
+        raise RuntimeError("Future can't be None")
     return future.wait()
 
 

@@ -12,6 +12,11 @@ from .._subject import submodule
 from ._told import outcome, split
 
 CALLS = """
+torch._native_multi_head_attention(s,s,s,3,1,some(9,3),some(9),some(3,3),some(3),None,True,False,1)|torch._native_multi_head_attention(s,s,s,3,1,some(9,3),some(9),some(3,3),some(3),None,True)
+torch._native_multi_head_attention(s,s,s,3,1,some(9,3),some(9),some(3,3),some(3),None,False)[0]|torch._native_multi_head_attention(s,s,s,3,1,some(9,3),some(9),some(3,3),some(3),some(3,4)>0)
+torch._native_multi_head_attention(s,some(3,4,3),s,3,1,some(9,3),some(9),some(3,3),some(3))
+torch._transformer_encoder_layer_fwd(s,3,1,some(9,3),some(9),some(3,3),some(3),True,True,1e-5,some(3),some(3),some(3),some(3),some(2,3),some(2),some(3,2),some(3))
+torch._transformer_encoder_layer_fwd(s,3,1,some(9,3),some(9),some(3,3),some(3),True,False,1e-5,some(3),some(3),some(3),some(3),some(2,3),some(2),some(3,2),some(3))
 s|s.dim()|s.size(0)|s.size(1)|s.size(2)|s.shape|s.stride()|s.numel()|s.is_contiguous()|s.unbind()|s.unbind(1)|s.layout|str(s)|repr(r)
 s+s|s*s|s-s|s+1|2*s|s/2|s*torch.tensor(2.)|s*some(3)|s+some(2,1,3)|s+s.transpose(1,2)|s.neg()|s.abs()|s.relu()|F.gelu(s)|s.sin()
 s.transpose(1,2)|s.transpose(0,1)|s.transpose(1,2).relu()|s.transpose(1,2).contiguous()|s.squeeze(0)|s.squeeze(1)|s.unsqueeze(1)

@@ -96,8 +96,14 @@ class Norms(Kernel):
 
     def run(self, op: Op, args: tuple[Any, ...], keys: i64) -> Any:
         check_lengths(args[0], None, False)
+        largest = args[1] == float("inf")
         for x in args[0]:
             t: TensorBase = x
+            if largest and numel(t) == 0:
+                raise RuntimeError(
+                    "_foreach_norm cannot compute the infinity norm on an empty tensor because the operation does not "
+                    "have an identity"
+                )
             if not t._dtype.is_inexact:
                 raise RuntimeError(
                     "linalg.vector_norm: Expected a floating point or complex tensor as input. Got "

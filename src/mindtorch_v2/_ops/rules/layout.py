@@ -142,7 +142,7 @@ def asked_contiguous(t: TensorBase, *, memory_format: object = CONTIGUOUS) -> bo
     if t._keys & SPARSE:
         t._storage.check_has("is_contiguous")
         return False
-    if memory_format is CONTIGUOUS:
+    if memory_format is CONTIGUOUS or memory_format is PRESERVE:
         return is_contiguous(t)
     if memory_format is CHANNELS_LAST or memory_format is CHANNELS_LAST_3D:
         return is_contiguous_as(t, memory_format)
