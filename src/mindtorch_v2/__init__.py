@@ -26,6 +26,7 @@ from ._backends.common.functionalize import FUNCTIONALIZE_KERNEL as _FUNCTIONALI
 from ._backends.common.lazy import RESOLVE as _LAZY_RESOLVER
 from ._backends.cpu import load as _cpu_load
 from ._backends.cpu.kernels import runtime as _cpu  # noqa: F401 (registers the device)
+from ._backends.cpu.kernels.refusing import refusing as _refusing
 from ._backends.npu import is_available as _npu_is_available  # noqa: F401 (registers the device)
 from ._core_operators import CORE as _CORE
 from ._device import device as device
@@ -326,6 +327,7 @@ _RESOLVERS.functionalize = _FUNCTIONALIZE
 _define_tensor_class(Tensor, _constructed)
 _RESOLVERS.mixed = _kernels.MIXED
 _RESOLVERS.derived = _kernels.derived
+_RESOLVERS.refusing = _refusing
 
 
 def _sparse_kernel(op: _Any, keys: _Any) -> _Any:

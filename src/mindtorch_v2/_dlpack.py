@@ -48,6 +48,7 @@ from ._dtype import (
 from ._dtype import bool as bool_
 from ._dtype import dtype as DType
 from ._layout import strided
+from ._storage import check_allocated
 from ._strides import contiguous_strides
 from ._tensor_base import TensorBase, make, numel, requires_grad
 
@@ -215,6 +216,7 @@ def _kind(dt: DType) -> str:
 
 def _describe(t: Any, managed: Any, where: tuple[int, int]) -> None:
     """Fill in where the tensor lies, and its geometry. Nobody is given memory behind a storage that has shrunk."""
+    check_allocated(t)
     bounds_checked(t, t._shape, t._stride, t._offset)
     n = len(t._shape)
     shape = (ctypes.c_int64 * max(n, 1))(*t._shape)

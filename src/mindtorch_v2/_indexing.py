@@ -27,6 +27,8 @@ from ._warn import warn
 _list_shape: Final[Any] = _native.list_shape
 _from_list: Final[Any] = _native.from_list
 
+# Codes behind it are of dtypes that `masked_select` may refuse, and that indexing takes.
+_LAST_SELECTED: Final[i64] = 12
 _TYPES_TEXT: Final = (
     "only integers, slices (`:`), ellipsis (`...`), None and long or byte Variables are valid indices (got {})"
 )
@@ -58,6 +60,7 @@ def getitem(t: TensorBase, key: Any) -> Any:
             key._dtype is bool_
             and key._shape == t._shape
             and len(t._shape) > 0
+            and t._dtype.code <= _LAST_SELECTED
             and not requires_grad(t)
             and unseen(t, key)
         ):

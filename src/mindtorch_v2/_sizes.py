@@ -105,7 +105,7 @@ def dense_bytes(shape: Ints, itemsize: i64) -> i64:
 
 def _dense_slowly(shape: Ints, itemsize: int) -> i64:
     concrete(shape)
-    if _empty_before(shape):
+    if empty_before(shape):
         return 0
     total = itemsize
     for s in shape:
@@ -115,7 +115,7 @@ def _dense_slowly(shape: Ints, itemsize: int) -> i64:
     return total
 
 
-def _empty_before(shape: Ints) -> bool:
+def empty_before(shape: Ints) -> bool:
     """Whether a size of zero comes before the product of those in front of it has grown too large."""
     total = 1
     for s in shape:
@@ -134,14 +134,14 @@ def too_large(shape: Ints) -> RuntimeError:
 
 def strides_too_large(shape: Ints) -> RuntimeError:
     """Row-major strides that do not fit: PyTorch counts the bytes first, and of no elements there are none."""
-    if _empty_before(shape):
+    if empty_before(shape):
         return RuntimeError("Stride calculation overflowed")
     return too_large(shape)
 
 
-def strided_bytes(shape: Ints, stride: Ints, offset: int, itemsize: int) -> int:
+def strided_bytes(shape: Ints, stride: Ints, offset: int, itemsize: int, shown: Ints | None = None) -> int:
     """Bytes from the start of a storage to behind the last element of a geometry somebody asked for; no elements need
-    none."""
+    none. `shown`: the strides as they were given, empty where they were not."""
     reach = 1
     for i, s in enumerate(shape):
         if s > SHORT or stride[i] > SHORT:
@@ -155,7 +155,7 @@ def strided_bytes(shape: Ints, stride: Ints, offset: int, itemsize: int) -> int:
         reach += stride[i] * (s - 1)
     total = (reach + offset) * itemsize
     if total > LONG_MAX:
-        raise geometry_too_large(shape, stride)
+        raise too_large(shape) if shown == () and shape else geometry_too_large(shape, stride)
     return total
 
 

@@ -58,6 +58,13 @@ _SIGNATURES = """ received an invalid combination of arguments - got {}, but exp
 
 
 _NO_MEMORY = "Attempted to access the data pointer on an invalid python storage."
+NOT_ALLOCATED = "The tensor has a non-zero number of elements, but its data is not allocated yet."
+
+
+def check_allocated(t: Any) -> None:
+    """Refuse a tensor whose class computes, and which has no memory where others on its device have."""
+    if isinstance(t._storage, MetaStorage) and t._device.type != "meta":
+        raise RuntimeError(NOT_ALLOCATED)
 
 
 def _own(raw: Any) -> Any:
@@ -198,7 +205,7 @@ class UntypedStorage:
 
     def __getitem__(self, index: Any) -> Any:
         if self._has_no_memory():
-            raise RuntimeError(_NO_MEMORY)
+            raise RuntimeError(NOT_ALLOCATED)
         if isinstance(self._raw, MetaStorage):
             raise NotImplementedError("Not available for 'meta' device type")
         if isinstance(index, slice):
@@ -250,11 +257,13 @@ class UntypedStorage:
         return iter(self.tolist())
 
     def tolist(self) -> list[int]:
+        if self._has_no_memory():
+            raise RuntimeError(NOT_ALLOCATED)
         return list(bytes((self.cpu() if self._device.type == "npu" else self)._bytes()))
 
-    def _check_memory(self) -> None:
+    def _check_memory(self, called: str = "") -> None:
         if self._has_no_memory():
-            raise RuntimeError(_NO_MEMORY)
+            raise RuntimeError(f"Attempted to call {called}() on an invalid python storage." if called else _NO_MEMORY)
 
     def _write_file(self, *args: Any) -> None:
         """`_write_file(f, is_real_file, save_size, element_size)`: write the bytes, after the number of elements if
@@ -279,10 +288,11 @@ class UntypedStorage:
         return self
 
     def copy_(self, source: Any, non_blocking: bool | None = None) -> UntypedStorage:
-        self._check_memory()
+        self._check_memory("copy_")
         other = getattr(source, "_untyped_storage", source)
         if not isinstance(other, UntypedStorage):
             raise TypeError(f"copy_(): argument 'src' (position 1) must be torch.Storage, not {type_name(source)}")
+        other._check_memory("copy_")
         if other.nbytes() != self.nbytes():
             raise RuntimeError(
                 f"size does not match, self was {self.nbytes()} bytes but src was {other.nbytes()} bytes"
@@ -294,7 +304,7 @@ class UntypedStorage:
         return type(self)(self.nbytes(), device=self._device).copy_(self)
 
     def resize_(self, size: Any) -> UntypedStorage:
-        self._check_memory()
+        self._check_memory("resize_")
         if not _is_int(size):
             raise RuntimeError(f"resize_ expects an int, but got {type(size).__name__}")
         if size < 0:

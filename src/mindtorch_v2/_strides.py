@@ -10,7 +10,7 @@ from typing import Any, Final
 from ._layout import channels_last, channels_last_3d, contiguous_format
 from ._layout import memory_format as memory_format_type
 from ._mypyc import i64
-from ._sizes import LONG_MAX, SHORT, overflows, strides_too_large, too_large
+from ._sizes import LONG_MAX, SHORT, empty_before, overflows, strides_too_large, too_large
 
 Ints = tuple[int, ...]
 
@@ -46,6 +46,8 @@ def contiguous_strides(shape: Ints) -> Ints:
         s = shape[i]
         if s > 1:
             if (s > SHORT and s > LONG_MAX) or overflows(acc, s):
+                if i == 0 and s <= LONG_MAX and empty_before(shape):
+                    break  # no stride counts the first size, and there are no elements
                 raise strides_too_large(shape)
             acc *= s
         i -= 1

@@ -14,7 +14,7 @@ from ._device import device as Device
 from ._dispatch.keys import device_bit
 from ._dtype import dtype as DType
 from ._dtype import get_default_dtype
-from ._storage import UntypedStorage, flat, root, untyped
+from ._storage import NOT_ALLOCATED, UntypedStorage, flat, root, untyped
 from ._tensor_base import TensorBase, make
 
 _REMOVAL = (
@@ -274,6 +274,8 @@ class TypedStorage:
     def _tensor(self) -> Any:
         """The elements as a tensor of one dimension over the same memory."""
         u = self._untyped_storage
+        if u._has_no_memory():
+            raise RuntimeError(NOT_ALLOCATED)
         raw, first = root(u._raw, self.dtype.itemsize)
         return make(raw, first, (self._size(),), (1,), self.dtype, u.device, device_bit(u.device.type))
 

@@ -403,11 +403,10 @@ class Op(OpBase):
             if whole is not None:
                 return whole if keys & LAZY == 0 else RESOLVERS.lazy
         if self.composite is not None and not (self.mutates and keys & FUNCTIONALIZE and self.functional is not None):
-            if int(keys) in self.kernels:
-                # A device serves the whole of it.
-                return self.kernels[int(keys)]
-            # Without a functional form of its own, the writes of its parts are made functional one by one.
-            return self.composite
+            # A device may serve the whole of it. Without a functional form of its own, the writes of its parts are made
+            # functional one by one.
+            parts: Kernel = RESOLVERS.refusing(self, self.kernels.get(int(keys)) or self.composite)
+            return parts
         if keys & FORWARD:
             return RESOLVERS.forward
         if keys & AUTOGRAD:
@@ -433,13 +432,14 @@ class Op(OpBase):
             if loader is not None:
                 loader()
         kernel = self.kernels.get(int(bits))
-        if kernel is not None:
-            return kernel
         single = (bits & (bits - 1)) == 0
+        if kernel is None and single:
+            kernel = RESOLVERS.derived(self, bits)
+        if kernel is not None:
+            if bits == 1:
+                kernel = RESOLVERS.refusing(self, kernel)
+            return kernel
         if single:
-            derived: Kernel | None = RESOLVERS.derived(self, bits)
-            if derived is not None:
-                return derived
             raise NotImplementedError(
                 f"Could not run '{self.qualified()}' with arguments from the '{device_of_bit(bits)}' backend: no "
                 f"kernel is "
@@ -527,6 +527,8 @@ class Resolvers:
     functionalize: Kernel
     mixed: Any
     derived: Any
+    # The kernel of the CPU, or one that refuses some dtypes before it.
+    refusing: Any
 
 
 RESOLVERS: Final = Resolvers()

@@ -124,9 +124,16 @@ def _glu_grad_second(g: Any, self: Any, dim: int) -> Any:
     return g.narrow(d, 0, half) * s + g.narrow(d, half, half) * a * s * (1 - s)
 
 
+def _glu_backward_meta(grad_output: Any, self: Any, dim: int) -> Any:
+    _half(self, dim)
+    if not self._dtype.is_inexact:
+        raise RuntimeError(f"result type Float can't be cast to the desired output type {self._dtype.scalar_name}")
+    return like(self)
+
+
 _glu_backward: Op = hidden(
     "glu_backward(Tensor grad_output, Tensor self, int dim) -> Tensor", kernel=_glu_gradient, out=True,
-    meta=lambda grad_output, self, dim: like(self) if _half(self, dim) else None,
+    meta=_glu_backward_meta,
     grad=dict(grad_output=_glu_grad_second, self=_glu_second))
 hidden("glu(Tensor self, int dim=-1) -> Tensor", meta=_glu_meta, kernel=glu_in_parts, out=True,
        grad=dict(self=lambda g, self, dim: _glu_backward.call((g, self, dim))))

@@ -49,6 +49,9 @@ def _renorm_meta(self: Any, indices: Any, max_norm: float, norm_type: float) -> 
         raise RuntimeError(f"Expected 2-dimensional tensor, but got {len(self._shape)}-dimensional tensor for "
                            "argument #1 'self' (while checking arguments for embedding_renorm_)")
     rules.check_indices(indices, "embedding_renorm_", 2)
+    if not self._dtype.is_inexact:
+        raise RuntimeError(
+            f"norm(): input dtype should be either floating point or complex. Got {self._dtype.scalar_name} instead.")
     return of_tensor(self)
 
 

@@ -272,6 +272,7 @@ def set_(
         else:
             untyped = source
         _check_same_device(self, untyped.device)
+        untyped._check_memory("set_")
         shape = (untyped.nbytes() // item,) if size is None else _ints("size", size)
         strides = contiguous_strides(shape) if stride is None else _ints("stride", stride)
         raw, first = root(untyped._raw, item)
@@ -282,10 +283,12 @@ def set_(
     if storage_offset < 0:
         raise RuntimeError(f"Tensor: invalid storage offset {storage_offset}")
     numel_of(shape)
-    strided_bytes(shape, strides, storage_offset, item)
+    # PyTorch's errors show the strides that were given.
+    shown = strides if stride is not None or isinstance(source, TensorBase) else ()
+    strided_bytes(shape, strides, storage_offset, item, shown)
     if shape == self._shape and strides == self._stride and self._device.type != "meta":
         # A geometry that stays as it is asks for no memory: PyTorch grows a storage for another one only.
-        check_bounds(shape, strides, storage_offset, item, raw.nbytes)
+        check_bounds(shape, strides, storage_offset, item, raw.nbytes, shown)
     self._storage, self._offset = raw, storage_offset
     resize(self, shape, strides)
     bump(self)

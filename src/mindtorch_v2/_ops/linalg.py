@@ -549,7 +549,6 @@ def pinv_grad(g: Any, P: Any, A: Any) -> Any:
 def _lstsq_meta(self: Any, b: Any, rcond: float | None, driver: str | None) -> list[Spec]:
     if self.dim() < 2:
         raise RuntimeError("torch.linalg.lstsq: input must have at least 2 dimensions.")
-    check_float(self, "torch.linalg.lstsq")
     if b.dim() < 1:
         raise RuntimeError("torch.linalg.lstsq: other must have at least 1 dimension.")
     if not 0 <= self.dim() - b.dim() <= 1:
@@ -566,6 +565,10 @@ def _lstsq_meta(self: Any, b: Any, rcond: float | None, driver: str | None) -> l
     if len(shape) < 2 or shape[-2] != m:
         raise RuntimeError("torch.linalg.lstsq: input.size(-2) should match "
                            f"other.size({-1 if b.dim() == 1 else -2})")
+    if self._dtype.name not in ("float32", "float64", "complex64", "complex128"):
+        if rcond is None:  # its default asks for the precision of the dtype
+            raise RuntimeError("This function doesn't handle types other than float and double")
+        raise not_implemented("linalg_lstsq_cpu", self._dtype)
     if self.dim() > len(shape):
         broadcast_shapes(_batch(self), tuple(b._shape[:-1]))  # as many matrices of one column, which must fit
     batch = broadcast_shapes(_batch(self), tuple(shape[:-2]))

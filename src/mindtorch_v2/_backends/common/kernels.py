@@ -116,11 +116,20 @@ def bounds_checked(t: TensorBase, shape: tuple[int, ...], stride: tuple[int, ...
     check_bounds(shape, stride, offset, t._dtype.itemsize, t._storage.nbytes)
 
 
-def check_bounds(shape: tuple[int, ...], stride: tuple[int, ...], offset: i64, itemsize: i64, nbytes: i64) -> None:
+def check_bounds(
+    shape: tuple[int, ...],
+    stride: tuple[int, ...],
+    offset: i64,
+    itemsize: i64,
+    nbytes: i64,
+    shown: tuple[int, ...] | None = None,
+) -> None:
+    """`shown`: the strides as they were given, where others are said in the error."""
     need = strided_bytes(shape, stride, int(offset), int(itemsize))
     if need > nbytes:
+        given = stride if shown is None else shown
         raise RuntimeError(
-            f"setStorage: sizes {list(shape)}, strides {list(stride)}, storage offset {offset}, and itemsize "
+            f"setStorage: sizes {list(shape)}, strides {list(given)}, storage offset {offset}, and itemsize "
             f"{itemsize} requiring a storage size of {need} are out of bounds for storage of size {nbytes}"
         )
 

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from typing import Any, Final, final
 
+from ..._device import CPU
 from ..._dispatch.op import Rule, Spec
 from ..._dtype import bool as bool_
 from ..._dtype import dtype, float32, int64, uint8
@@ -23,6 +24,8 @@ SUM: Final[i64] = 1
 MEAN: Final[i64] = 2
 BOOL: Final[i64] = 3
 INDEX: Final[i64] = 4
+# Codes behind bfloat16's are float8's kinds, wide unsigned integers and complex32.
+_LAST_USUAL: Final[i64] = 12
 
 ZEROS: Final[list[tuple[int, ...]]] = [(0,) * n for n in range(129)]
 
@@ -213,8 +216,20 @@ class Reduction(Rule):
             raise NotImplementedError(f"\"{kernel}\" not implemented for '{dt.scalar_name}'")
         if self.nonempty and numel(a) == 0:
             check_nonempty(self.name, a, args[1] if len(args) > 1 else None, mask)
+        if compute.code > _LAST_USUAL and kind != BOOL:
+            self.refuse_unusual(a, args, compute)
         out = reduced_shape(a._shape, mask, keepdim)
         return Spec(out, contiguous_strides(out), dt, compute, a._device)
+
+    def refuse_unusual(self, a: TensorBase, args: tuple[Any, ...], dt: dtype) -> None:
+        """PyTorch's CPU kernels reduce in none of the small floats, wide unsigned integers and complex32."""
+        if a._device is CPU and numel(a) > 0:
+            kernel = self.name + "_cpu"
+            if self.kind == SUM or self.kind == MEAN:
+                kernel = "prod_out_cpu" if self.name == "prod" else "sum_cpu"
+            elif self.kind != INDEX:
+                kernel = self.name + "_all" if len(args) == 1 else self.name[1:] + "_values_cpu"
+            raise not_implemented(kernel, dt)
 
 
 @final

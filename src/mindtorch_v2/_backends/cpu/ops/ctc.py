@@ -30,7 +30,7 @@ def _fits(log_probs: Any, targets: Any, input_lengths: Any, target_lengths: Any,
     steps, batch, classes = log_probs._shape
     if targets._device is not log_probs._device or not targets._dtype.is_integer:
         return False
-    if batch == 0 or not 0 <= blank < classes:
+    if steps == 0 or batch == 0 or not 0 <= blank < classes:
         return False
     longest = max(target_lengths, default=0)
     shaped = (len(targets._shape) == 2 and targets._shape[0] == batch and targets._shape[1] >= longest) or (
