@@ -239,6 +239,10 @@ class Tensor(TensorBase, metaclass=_native.TensorMeta):
             )
         if requires_grad(self) and not new._dtype.is_inexact:
             raise RuntimeError("data set to a tensor that requires gradients must be floating point or complex dtype")
+        if new._keys & TORCH_DISPATCH and not self._keys & TORCH_DISPATCH:
+            from ._storage import check_allocated
+
+            check_allocated(new)
         self._storage = new._storage
         self._offset = new._offset
         self._shape = new._shape

@@ -200,7 +200,22 @@ def dispatch(op: Op, args: tuple[Any, ...], keys: int) -> Any:
         elif isinstance(result, TensorBase) and takes_over(type(result)) and not result._keys & INFERENCE:
             result._vc = counter(args[0])
     _check_results(op, result)
+    if written:
+        back = _written_back(op, args)
+        if back:
+            return back[0] if len(back) == 1 else tuple(back)
     return tuple(result) if isinstance(result, list) else result
+
+
+def _written_back(op: Op, args: tuple[Any, ...]) -> list[Any]:
+    """The arguments that a call which writes gives back, whatever its handler gives; none where it gives others too."""
+    found: list[Any] = []
+    for r in op.schema.returns:
+        given = [v for a, v in zip(op.schema.args, args) if r.mutates and a.mutates and a.alias == r.alias]
+        if r.is_list or len(given) != 1 or given[0] is None:
+            return []
+        found += given
+    return found
 
 
 def _check_results(op: Op, result: Any) -> None:
@@ -211,6 +226,10 @@ def _check_results(op: Op, result: Any) -> None:
         return
     if returns and not isinstance(result, (tuple, list, str)):
         raise RuntimeError(f"Object of type '{type(result).__name__}' is not an instance of 'sequence'")
+    if returns and len(result) < len(returns):
+        raise RuntimeError("Expected Tensor but got None")
+    if len(result or ()) > len(returns):
+        raise RuntimeError(f"{op.qualified()} has {len(returns)} results, but its handler gave {len(result)}")
     for r, value in zip(returns, result or ()):
         _check_result(r, value)
 
@@ -222,7 +241,11 @@ def _check_result(r: Arg, value: Any) -> None:
     elif r.kind == "Scalar":
         if not is_number(value):
             raise RuntimeError(f"Cannot cast {value} to number")
-    elif (r.is_list and not isinstance(value, (tuple, list))) or (r.kind == "bool" and not isinstance(value, bool)):
+    elif (
+        (r.is_list and not isinstance(value, (tuple, list)))
+        or (r.is_list and r.kind == "Tensor" and not all(isinstance(v, TensorBase) for v in value))
+        or (r.kind == "bool" and not isinstance(value, bool))
+    ):
         raise RuntimeError(
             f"Unable to cast Python instance of type {type(value)} to C++ type '?' (#define "
             "PYBIND11_DETAILED_ERROR_MESSAGES or compile in debug mode for details)"

@@ -139,6 +139,8 @@ def _ctc(log_probs: Any, targets: Any, input_lengths: Any, target_lengths: Any, 
     if len(log_probs._shape) not in (2, 3):
         raise RuntimeError("ctc_loss: expected log_probs of shape (T, N, C) or (T, C), got "
                            f"{list(log_probs._shape)}")
+    if log_probs.numel() == 0:
+        raise RuntimeError("log_probs tensor must not be empty")
     inputs, lengths = _lengths(input_lengths, "input_lengths"), _lengths(target_lengths, "target_lengths")
     x = wide(log_probs if batched else log_probs.unsqueeze(1))
     if not targets._dtype.is_integer:

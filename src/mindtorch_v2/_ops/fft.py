@@ -37,7 +37,7 @@ def _strides(stride: Ints, shape: Ints, dims: Ints) -> Ints:
 
 def _check(self: Any, dims: Ints, complex_: bool) -> Ints:
     if not self._dtype.is_inexact or self._dtype.is_complex != complex_:
-        raise RuntimeError(f"Expected a {'complex' if complex_ else 'real'} input to a Fourier transform, got "
+        raise RuntimeError(f"Only supports {'complex' if complex_ else 'floating-point'} dtypes, but found: "
                            f"{self._dtype.scalar_name}")
     if not dims:
         raise RuntimeError("a Fourier transform needs at least one dimension")

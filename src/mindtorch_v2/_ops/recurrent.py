@@ -238,7 +238,12 @@ def _of_packed(kind: Kind) -> Any:
         if batch_sizes._dtype is not int64:
             raise RuntimeError(f"expected scalar type Long but found {batch_sizes._dtype.scalar_name}")
         _check_steps(kind, batch_sizes)
-        batch = Batch(data, batch_sizes.tolist(), _padded_layer)
+        sizes = batch_sizes.tolist()
+        if kind is LSTM and len(data._shape) == 2 and len(set(sizes)) == 1 and sizes[0] * len(sizes) < data._shape[0]:
+            # Steps of one size are taken as one block, which must be all of the data.
+            raise RuntimeError(f"shape '[{len(sizes)}, {sizes[0]}, {data._shape[1]}]' is invalid for input of size "
+                               f"{data.numel()}")
+        batch = Batch(data, sizes, _padded_layer)
         return _network(kind, batch, _state(kind, hx), params, has_biases, num_layers, dropout, train, bidirectional)
 
     return run

@@ -76,6 +76,10 @@ def _one_more(t: Any, at: int, value: float) -> Any:
 def _segment(data: Any, reduce: str, lengths: Any, indices: Any, offsets: Any, axis: int, unsafe: bool,
              initial: Any) -> Any:
     at = wrap_dim(axis, data.dim())
+    ends = lengths if lengths is not None else offsets
+    if ends is not None and tuple(ends._shape[:at]) != tuple(data._shape[:at]):
+        raise RuntimeError(f"segment_reduce(): Expected {'lengths' if lengths is not None else 'offsets'} to have the "
+                           f"sizes of data before axis {at}, {list(data._shape[:at])}, but got {list(ends._shape)}")
     if lengths is not None and unsafe and numel(lengths) and int(all_values(lengths).min()) < 0:
         raise RuntimeError("Expected segment_length >= 0 to be true, but got false.  (Could this error message be "
                            "improved?  If so, please report an enhancement request to PyTorch.)")

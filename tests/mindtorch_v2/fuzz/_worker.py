@@ -55,7 +55,8 @@ def touch(value: Any, tensor: type, depth: int = 0) -> None:
 def _touch_tensor(value: Any) -> None:
     assert value.numel() >= 0 and len(value.shape) == len(value.stride()) == value.dim()
     assert all(size >= 0 for size in value.shape), value.shape
-    if value.numel() > SMALL or value.device.type == "meta":
+    # A size beside a zero may be any: a list of so many empty lists is nobody's fault.
+    if value.numel() > SMALL or max(value.shape, default=0) > SMALL or value.device.type == "meta":
         str(value.shape), value.is_contiguous(), value[:0] if value.dim() else None
         return
     repr(value)
