@@ -33,6 +33,7 @@ _GOODBYE = (1 << 64) - 1
 _ASK, _TELL = _GOODBYE - 1, _GOODBYE - 2
 _NUMBER = struct.Struct("<Q")
 _PATIENCE = 0.5  # seconds that others get for the answer
+_GRACE = 1.0  # seconds for what others have sent, when a process is gone
 
 
 class Call:
@@ -311,14 +312,28 @@ class Mesh:
             peer.error = "Connection closed by peer" if not self.closed else "the process group is closed"
             lost = [slot for slots in peer.posted.values() for slot in slots]
             peer.posted.clear()
-            if not peer.left:
-                # A process that is gone without a word takes part in no collective: nobody needs to wait for others.
-                for other in self.peers.values():
-                    for tag in [each for each in other.posted if each < SHARED_TAGS]:
-                        lost += other.posted.pop(tag)
             if all(each.error for each in self.peers.values()):
                 lost += [slot for slots in self.any_posted.values() for slot in slots]
                 self.any_posted.clear()
+        for slot in lost:
+            slot.settle(peer.rank, peer.error)
+        if not peer.left:
+            self._let_go(peer)
+
+    def _let_go(self, peer: _Peer) -> None:
+        """A process that is gone without a word takes part in no collective: nobody needs to wait for others. What
+        others have sent already is still read, since it may be all that a collective lacks."""
+        deadline = time.monotonic() + _GRACE
+        while not self.closed and time.monotonic() < deadline:
+            with self.guard:
+                if not any(tag < SHARED_TAGS for each in self.peers.values() for tag in each.posted):
+                    break
+            time.sleep(0.02)
+        lost: list[Slot] = []
+        with self.guard:
+            for other in self.peers.values():
+                for tag in [each for each in other.posted if each < SHARED_TAGS]:
+                    lost += other.posted.pop(tag)
         for slot in lost:
             slot.settle(peer.rank, peer.error)
 

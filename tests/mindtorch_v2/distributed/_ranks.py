@@ -11,6 +11,7 @@ import os
 import subprocess
 import sys
 import tempfile
+import time
 from datetime import timedelta
 from multiprocessing.connection import Client, Listener
 from typing import Any
@@ -42,6 +43,10 @@ def serve(pipe: Any, library: str, rank: int, size: int, path: str, seconds: flo
         torch.npu.set_device(rank)
         torch.set_default_device(f"npu:{rank}")
     store = dist.FileStore(path, size)
+    # On a busy machine ranks come late: the time limit of the group is that of its calls, not of starting.
+    store.add("started", 1)
+    while store.add("started", 0) < size:
+        time.sleep(0.02)
     dist.init_process_group(backend, store=store, rank=rank, world_size=size, timeout=timedelta(seconds=seconds))
     answer(pipe, torch, dist, rank, size)
 

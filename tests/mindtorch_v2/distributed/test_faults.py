@@ -2,16 +2,21 @@
 
 from __future__ import annotations
 
+import importlib
 import os
 import re
 import subprocess
 import sys
+import threading
 import time
 from collections.abc import Iterator
+from datetime import timedelta
+from typing import Any
 
 import pytest
 
 from .._subject import mindtorch_only
+from .._subject import subject as torch
 from ._ranks import Ranks
 
 pytestmark = mindtorch_only
@@ -57,6 +62,37 @@ def test_who_is_on_the_way_is_not_missing() -> None:
             assert "ranks arrived: [0, 1], missing: [2]" in ranks.answer(rank)[1][1]
     finally:
         ranks.close()
+
+
+def test_what_was_sent_is_read_when_another_rank_is_gone() -> None:
+    """A collective that lacks only what a living rank has sent is not ended by the death of one that is through."""
+    store, meshes = torch.distributed.HashStore(), {}
+    sockets: Any = importlib.import_module("mindtorch_v2.distributed._sockets")
+
+    def come(rank: int) -> None:
+        meshes[rank] = sockets.Mesh(store, rank, 3, timedelta(seconds=20))
+
+    threads = [threading.Thread(target=come, args=(rank,)) for rank in range(3)]
+    for each in threads:
+        each.start()
+    for each in threads:
+        each.join()
+    try:
+        call = sockets.Call("allreduce", 1, 5, timedelta(seconds=20))
+        slots = [meshes[0].post(call, 1, memoryview(bytearray(4)), None) for _ in range(2)]
+        meshes[2].close(goodbye=False)
+        time.sleep(0.1)
+        meshes[1].send(call, 0, memoryview(b"data"))
+        assert meshes[0].wait(call, slots[0], 1) == 1 and bytes(slots[0].view) == b"data"
+        started = time.monotonic()
+        with pytest.raises(RuntimeError, match="Connection closed by peer"):
+            meshes[0].wait(call, slots[1], 1)
+        assert time.monotonic() - started < 10.0
+        with pytest.raises(RuntimeError, match="Connection closed by peer"):
+            meshes[0].post(sockets.Call("allreduce", 2, 6, timedelta(seconds=20)), 1, memoryview(bytearray(4)), None)
+    finally:
+        for mesh in meshes.values():
+            mesh.close()
 
 
 def test_a_monitored_barrier_names_who_is_missing() -> None:
