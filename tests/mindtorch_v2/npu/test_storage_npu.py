@@ -180,3 +180,20 @@ def test_memory_that_a_capsule_tells_of_stays_where_it_is() -> None:
     del capsule
     x.untyped_storage().resize_(1000)
     assert x.tolist() == [1, 1, 1]
+
+
+@pytest.mark.parametrize(
+    ("shape", "shown", "dim", "index", "expected"),
+    (
+        ((1,), (4,), 0, [0], [1, 1, 1, 1]),
+        ((2, 1), (2, 3), 1, [2], [[1, 1, 1], [1, 1, 1]]),
+        ((2, 1), (2, 3), 0, [0], [[1, 1, 1], [0, 0, 0]]),
+        ((1, 2), (3, 2), 1, [1], [[0, 1], [0, 1], [0, 1]]),
+    ),
+)
+def test_index_fill_of_an_expanded_tensor(shape: Any, shown: Any, dim: int, index: Any, expected: Any) -> None:
+    for device in ("cpu", "npu"):
+        t = torch.zeros(shape, device=device).expand(shown)
+        with pytest.warns(UserWarning, match="Use of index_fill_ on expanded tensors is deprecated"):
+            t.index_fill_(dim, torch.tensor(index, device=device), 1)
+        assert t.tolist() == expected

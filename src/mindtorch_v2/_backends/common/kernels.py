@@ -180,6 +180,9 @@ class InplaceKernel(Kernel):
             warn_repeated(func.title(), target)
         if func.overlap == REPEATS and repeated_dim(target) >= 0:
             write_repeatedly(func, kernel, target, args, keys & BACKENDS)
+        elif keys & CPU == 0 and func.title() == "index_fill" and repeated_dim(target) >= 0:
+            # A vendor's function writes all that is shown, and the elements which are not filled would win.
+            write_once(func, kernel, target, args, keys & BACKENDS)
         elif (func.overlap >= ALONE and needs_copy(func.overlap, target, args[1:])) or not kernel.into(
             func, args, spec, target
         ):
