@@ -226,6 +226,8 @@ def products() -> Iterator[Line]:
     for dtype in (*HALVES, "float64", "complex64"):
         yield line(f"mm 512 {dtype}", operator("mm"), (512, 512), (512, 512), dtype=dtype)
     yield line("mm 256 int64", operator("mm"), (256, 256), (256, 256), dtype="int64")
+    yield line("mv 500 complex64", operator("mv"), (500, 500), (500,), dtype="complex64")
+    yield line("linear 1000x1x1000 bfloat16", function("linear"), (1000, 1), (1000, 1), (1000,), dtype="bfloat16")
     yield line("mm 64 complex64", operator("mm"), (64, 64), (64, 64), dtype="complex64")
     yield line("mm 1000x1x1000", operator("mm"), (1000, 1), (1, 1000))
     for dtype in ("float64", *HALVES):
@@ -259,6 +261,8 @@ def products() -> Iterator[Line]:
         yield line(f"cholesky {tail}", lambda t, a, r=regular: t.linalg.cholesky(r(t, a)), shape)
         yield line(f"inv {tail}", lambda t, a, r=regular: t.linalg.inv(r(t, a)), shape)
         yield line(f"solve {tail}", lambda t, a, b, r=regular: t.linalg.solve(r(t, a), b), shape, shape)
+        yield line(f"lu {tail}", lambda t, a, r=regular: t.linalg.lu(r(t, a))[2], shape)
+        yield line(f"qr {tail}", lambda t, a, r=regular: t.linalg.qr(r(t, a))[1], shape)
         yield line(f"det {tail}", lambda t, a: t.linalg.det(a + t.eye(a.shape[-1])), shape)
     yield line("outer 1000", operator("outer"), (1000,), (1000,))
     yield line("cdist 500x500x64", operator("cdist"), (500, 64), (500, 64))
@@ -317,6 +321,8 @@ def convolutions() -> Iterator[Line]:
         x.contiguous(memory_format=t.channels_last), w, padding=1
     )
     yield line("conv 3x3 64 @28 channels last", last, image, weight)
+    yield line("conv 3x3 64 @28 bfloat16 channels last", last, image, weight, dtype="bfloat16")
+    yield line("conv 3x3 64 @28 bfloat16 channels last, backward", last, image, weight, dtype="bfloat16", grad=True)
     yield line("conv 3x3 64 @28 bfloat16", conv(padding=1), image, weight, dtype="bfloat16")
     yield line("conv depthwise 7x7 96 @28", conv(padding=3, groups=96), (4, 96, 28, 28), (96, 1, 7, 7))
     yield line("conv depthwise 5x5 stride 2", conv(padding=2, groups=672, stride=2), (4, 672, 14, 14), (672, 1, 5, 5))

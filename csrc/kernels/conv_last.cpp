@@ -184,12 +184,71 @@ MT_INLINE void sum_places(const Call& c, const Triple& from, const T* image, con
 }
 constexpr int64_t SEVERAL = 4;  // places that are summed together
 
+// The same of two vectors where K taps of a row read places side by side: what is read once serves every place that it
+// belongs to. Taps go on by `turn` from one to the next.
+template <class A, int P, int K, class T>
+MT_INLINE void slide_places(const Call& c, const Triple& from, const T* image, const A* weight, const A* bias,
+                            int64_t i, int64_t j, int64_t first, int64_t tap, int64_t turn, T* to) {
+    using V = typename Vec<A, 64>::t;
+    using L = typename Vec<A, 64>::loose;
+    constexpr int LANES = Vec<A, 64>::LANES, N = 2;
+    V sum[P][N];
+#pragma GCC unroll 4
+    for (int q = 0; q < P; ++q)
+#pragma GCC unroll 2
+        for (int v = 0; v < N; ++v) sum[q][v] = bias ? V(*reinterpret_cast<const L*>(bias + v * LANES)) : V{};
+    for (size_t a = c.z.begin[(size_t)i]; a < c.z.begin[(size_t)i + 1]; ++a)
+        for (size_t b = c.y.begin[(size_t)j]; b < c.y.begin[(size_t)j + 1]; ++b) {
+            const T* row = image + ((c.z.from[a] * from.h + c.y.from[b]) * from.w + first) * c.channels;
+            const A* w = weight + ((c.z.tap[a] * c.v.kernel.h + c.y.tap[b]) * c.v.kernel.w + tap) * c.channels;
+            V taps[K][N];
+#pragma GCC unroll 8
+            for (int e = 0; e < K; ++e)
+#pragma GCC unroll 2
+                for (int v = 0; v < N; ++v)
+                    taps[e][v] = *reinterpret_cast<const L*>(w + e * turn * c.channels + v * LANES);
+#pragma GCC unroll 16
+            for (int u = 0; u < P + K - 1; ++u) {
+                V x[N];
+                channels_at<A, N>(row + u * c.channels, x);
+#pragma GCC unroll 4
+                for (int q = 0; q < P; ++q)
+                    if (u - q >= 0 && u - q < K)
+#pragma GCC unroll 2
+                        for (int v = 0; v < N; ++v) sum[q][v] += taps[u - q][v] * x[v];
+            }
+        }
+#pragma GCC unroll 4
+    for (int q = 0; q < P; ++q) put_channels<A, N>(to + q * c.channels, sum[q]);
+}
+// Whether the places from k on, which are one apart, were summed so.
+template <class A, class T>
+MT_INLINE bool slides(const Call& c, const Triple& from, const T* image, const A* weight, const A* bias, int64_t i,
+                      int64_t j, int64_t k, T* to) {
+    const size_t b = c.x.begin[(size_t)k], e = c.x.begin[(size_t)k + 1];
+    if (e - b != 3 && e - b != 5 && e - b != 7) return false;
+    // Taps that rise or fall by one beside places that rise by one.
+    const int64_t turn = c.x.from[b + 1] - c.x.from[b];
+    if ((turn != 1 && turn != -1) || c.x.tap[b + 1] != c.x.tap[b] + 1) return false;
+    const size_t at = turn == 1 ? b : e - 1;
+    const int64_t first = c.x.from[at], tap = c.x.tap[at];
+    if (e - b == 3) slide_places<A, SEVERAL, 3>(c, from, image, weight, bias, i, j, first, tap, turn, to);
+    else if (e - b == 5) slide_places<A, SEVERAL, 5>(c, from, image, weight, bias, i, j, first, tap, turn, to);
+    else slide_places<A, SEVERAL, 7>(c, from, image, weight, bias, i, j, first, tap, turn, to);
+    return true;
+}
+
 // N vectors of channels of a row of places.
 template <class A, int N, class T>
 MT_INLINE void sum_line(const Call& c, const Triple& from, const T* image, const A* weight, const A* bias, int64_t i,
                         int64_t j, int64_t wide, T* row) {
     for (int64_t k = 0; k < wide;) {
         const int64_t step = c.x.steps[(size_t)k];
+        if constexpr (N == 2 && sizeof(A) == 4)
+            if (step == 1 && slides<A>(c, from, image, weight, bias, i, j, k, row + k * c.channels)) {
+                k += SEVERAL;
+                continue;
+            }
         if (step > 0) {
             sum_places<A, SEVERAL, N>(c, from, image, weight, bias, i, j, k, step, row + k * c.channels);
             k += SEVERAL;

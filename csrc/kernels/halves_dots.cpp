@@ -208,9 +208,11 @@ MT_AVX512 MT_NOINLINE void add_rows(const float* x, int64_t k, const T* b, int64
         }
 }
 
-// Sums of few terms: four rows of results at a time, from the first column to the last. x: the rows' elements in float.
+// Sums of few terms: four rows of results at a time, from the first column to the last. x: the rows' elements in float; c:
+// what beta multiplies, or null.
 template <class T>
-MT_AVX512 MT_NOINLINE void short_rows(const float* x, int64_t k, const T* b, int64_t step, int64_t n, T* const* out) {
+MT_AVX512 MT_NOINLINE void short_rows(const float* x, int64_t k, const T* b, int64_t step, int64_t n, T* const* out,
+                                      const T* const* c, float alpha, float beta) {
     for (int64_t j = 0; j < n; j += 16) {
         const __mmask16 mask = __mmask16(n - j >= 16 ? 0xffff : (1u << (n - j)) - 1);
         Wide16 sum[4] = {};
@@ -219,6 +221,12 @@ MT_AVX512 MT_NOINLINE void short_rows(const float* x, int64_t k, const T* b, int
 #pragma GCC unroll 4
             for (int i = 0; i < 4; ++i) sum[i] += x[i * k + p] * y;
         }
+#pragma GCC unroll 4
+        for (int i = 0; i < 4; ++i) {
+            sum[i] *= alpha;
+            if (c) sum[i] += beta * widened16<T>(_mm256_maskz_loadu_epi16(mask, c[i] + j));
+        }
+        // Only then written: c may be the result, and a row may be there twice.
 #pragma GCC unroll 4
         for (int i = 0; i < 4; ++i) _mm256_mask_storeu_epi16(out[i] + j, mask, narrowed16<T>(sum[i]));
     }
@@ -298,14 +306,16 @@ template <class T> void rows(const HalfProduct& h, int64_t begin, int64_t end, i
         };
         if (!alone) std::fill_n(x, M * std::min(RUN, h.k), 0.0f);  // rows behind the last
         if (h.k <= RUN) load(0, h.k);                              // once for all columns
-        if (h.k <= SHORT && h.alpha == 1 && h.beta == 0 && h.out.cs == 1) {
+        if (h.k <= SHORT && h.out.cs == 1 && (h.beta == 0 || h.c.cs == 1)) {
             T *to[M], *at = reinterpret_cast<T*>(const_cast<char*>(h.out.data)) + first;
+            const T *old[M], *c = reinterpret_cast<const T*>(h.c.data) + first;
             for (int64_t r = 0; r < M; ++r) {
                 const int64_t same = std::min(r, count - 1);  // rows behind the last are the last one again
                 std::copy_n(x + same * h.k, h.k, x + r * h.k);
                 to[r] = at + (i + same) * h.out.rs;
+                old[r] = c + (i + same) * h.c.rs;
             }
-            short_rows<T>(x, h.k, b + first, h.b.rs, last - first, to);
+            short_rows<T>(x, h.k, b + first, h.b.rs, last - first, to, h.beta == 0 ? nullptr : old, h.alpha, h.beta);
             continue;
         }
         for (int64_t j = first; j < last; j += width) {

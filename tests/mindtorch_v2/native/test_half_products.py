@@ -44,6 +44,8 @@ def compare(dtype: Any) -> None:
                 for got, exact in (
                     (a @ b, want),
                     (torch.addmm(c, a, b, beta=0.5, alpha=2), 0.5 * c.double().numpy() + 2 * want),
+                    (torch.addmm(c[0], a, b), c[0].double().numpy() + want),
+                    (torch.baddbmm(c[None], a[None], b[None])[0], c.double().numpy() + want),
                     (torch.mm(a, b, out=torch.empty((n, m), dtype=dtype).t()), want),
                     (torch.stack([a, a]) @ torch.stack([b, b]), np.stack([want, want])),
                 ):

@@ -125,6 +125,7 @@ CONVOLUTIONS: dict[str, tuple[int, int, int, int, int, int]] = {  # results, ker
     "of each": (0, 3, 1, 1, 1, 0),
     "of each, strided": (0, 3, 2, 1, 1, 0),
     "of each, dilated": (0, 2, 2, 3, 2, 0),
+    "of each, wide": (0, 5, 1, 2, 1, 0),
     "plain": (4, 3, 1, 1, 1, 1),
     "of many results": (70, 2, 1, 1, 1, 1),
     "strided": (33, 3, 2, 1, 1, 1),

@@ -21,7 +21,7 @@ from ._arrays import BFLOAT16, Array, close, code, layouts, new, operand, random
 
 # Edges of tiles and blocks; more k than one block; few rows, few columns; one row, one column.
 SIZES = [(130, 113, 129), (70, 260, 257), (5, 300, 520), (300, 9, 300), (12, 40, 600), (1, 700, 70), (700, 1, 70),
-         (1, 130, 33), (64, 64, 1300), (200, 1030, 17)]  # fmt: skip
+         (1, 130, 33), (64, 64, 1300), (200, 1030, 17), (300, 130, 1), (33, 700, 1)]  # fmt: skip
 DTYPES = ["float32", "float64", "float16", "bfloat16", "complex64", "complex128"]
 
 
