@@ -85,8 +85,11 @@ template <int R, class A, class K> MT_INLINE void sum_lines(const K& taps, const
                                                             int64_t n) {
     constexpr int W = LANES<A>;
     int64_t x = 0;
-    for (; x + 2 * W <= n; x += 2 * W) taps.template sum<R, 2>(from + x, to + x, to_row);
-    if (n - x > W && n >= 2 * W) return taps.template sum<R, 2>(from + n - 2 * W, to + n - 2 * W, to_row);
+    // One place where two vectors are summed, and one where one is: the code of each kind of taps is long.
+    for (; n >= 2 * W && n - x > W; x += 2 * W) {
+        const int64_t at = std::min(x, n - 2 * W);
+        taps.template sum<R, 2>(from + at, to + at, to_row);
+    }
     for (; x < n; x += W) {
         const int64_t at = x + W <= n || n < W ? x : n - W;
         taps.template sum<R, 1>(from + at, to + at, to_row);
