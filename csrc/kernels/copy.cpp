@@ -23,9 +23,6 @@ template <class D, class S> MT_INLINE void cast_loop(char* dst, const char* src,
 #pragma GCC ivdep
     for (int64_t i = 0; i < n; ++i) d[i] = convert<D>(s[i]);
 }
-template <class D, class S> MT_CLONES void cast_cloned(char* dst, const char* src, int64_t n) {
-    cast_loop<D, S>(dst, src, n);
-}
 template <class D, class S> void cast_plain(char* dst, const char* src, int64_t n) { cast_loop<D, S>(dst, src, n); }
 
 #if MT_HAS_LEVELS
@@ -93,7 +90,7 @@ template <class D, class S> void cast_half(char* dst, const char* src, int64_t n
     }
     if (cpu_level >= AVX2) return WIDEN ? halves_to_floats(dst, src, n) : floats_to_halves(dst, src, n);
 #endif
-    cast_cloned<D, S>(dst, src, n);
+    run_leveled<cast_loop<D, S>>(dst, src, n);
 }
 template <class D, class S>
 constexpr bool is_half_cast = (std::is_same<D, Half>::value && std::is_same<S, float>::value) ||
@@ -136,7 +133,7 @@ template <class D> CastFn cast_from(int scode) {
         if constexpr (!has_loop<D, S>()) return nullptr;
         else if constexpr (is_half_cast<D, S>) return cast_half<D, S>;
         else if constexpr (is_rare<D> || is_rare<S>) return cast_plain<D, S>;
-        else return cast_cloned<D, S>;
+        else return leveled<cast_loop<D, S>>();
     });
 }
 

@@ -56,7 +56,11 @@ Caches find_caches() {
 }  // namespace
 
 const Caches caches = find_caches();
-const Level cpu_level = chosen();
+Level level_of_cpu() {
+    static const Level level = chosen();
+    return level;
+}
+const Level cpu_level = level_of_cpu();
 const bool cpu_has_bf16 = finds_bf16();
 
 }  // namespace mt

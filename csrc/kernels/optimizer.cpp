@@ -11,7 +11,7 @@
 // or storage and offset of a count, of the dtype step_code, to which one is added first.
 // grad_scale: None, or what gradients are divided by, in place.
 // They return False, and have done nothing, where blocks overlap.
-#include "common.h"
+#include "cpu.h"
 
 #include <algorithm>
 #include <vector>
@@ -158,7 +158,7 @@ template <class F> void with_type(int code, F&& f) {
     else f(BFloat16());
 }
 
-template <class T> MT_CLONES void unscale(T* g, int64_t n, compute<T> scale) {
+template <class T> MT_INLINE void unscale(T* g, int64_t n, compute<T> scale) {
     for (int64_t i = 0; i < n; ++i) g[i] = convert<T>(widen(g[i]) / scale);
 }
 
@@ -168,7 +168,7 @@ struct Scale {
     double value;
     explicit Scale(PyObject* o) : on(o != Py_None), value(on ? as_double(o) : 1.0) {}
     template <class T> void apply(T* g, int64_t n) const {
-        if (on) unscale(g, n, (compute<T>)value);
+        if (on) run_leveled<unscale<T>>(g, n, (compute<T>)value);
     }
 };
 
@@ -188,7 +188,7 @@ template <class A> struct AdamNumbers {
 };
 
 template <class T, int DECAY, bool AMSGRAD>
-MT_CLONES void adam_range(T* MT_RESTRICT p, const T* MT_RESTRICT grad, T* MT_RESTRICT m, T* MT_RESTRICT v,
+MT_INLINE void adam_range(T* MT_RESTRICT p, const T* MT_RESTRICT grad, T* MT_RESTRICT m, T* MT_RESTRICT v,
                           T* MT_RESTRICT largest, int64_t n, const AdamNumbers<compute<T>> c) {
     using A = compute<T>;
 #pragma GCC ivdep
@@ -241,8 +241,8 @@ PyObject* fused_adam(PyObject*, PyObject* const* args, Py_ssize_t nargs) {
                     scale.apply(at[GRADS], end - begin);
                     constexpr int DECAY = decltype(how)::value;
                     if (blocks.lists == 5)
-                        adam_range<T, DECAY, true>(at[0], at[1], at[2], at[3], at[4], end - begin, c);
-                    else adam_range<T, DECAY, false>(at[0], at[1], at[2], at[3], nullptr, end - begin, c);
+                        run_leveled<adam_range<T, DECAY, true>>(at[0], at[1], at[2], at[3], at[4], end - begin, c);
+                    else run_leveled<adam_range<T, DECAY, false>>(at[0], at[1], at[2], at[3], nullptr, end - begin, c);
                 });
             });
         });
@@ -258,7 +258,7 @@ template <class A> struct SgdNumbers {
 enum Momentum { PLAIN, FIRST, LATER };
 
 template <class T, int DECAY, int MOMENTUM, bool NESTEROV>
-MT_CLONES void sgd_range(T* MT_RESTRICT p, const T* MT_RESTRICT grad, T* MT_RESTRICT buffer, int64_t n,
+MT_INLINE void sgd_range(T* MT_RESTRICT p, const T* MT_RESTRICT grad, T* MT_RESTRICT buffer, int64_t n,
                          const SgdNumbers<compute<T>> c) {
     using A = compute<T>;
 #pragma GCC ivdep
@@ -296,11 +296,11 @@ PyObject* fused_sgd(PyObject*, PyObject* const* args, Py_ssize_t nargs) {
                     T* b = kind == PLAIN ? nullptr : reinterpret_cast<T*>(item.data[2]) + begin;
                     const int64_t n = end - begin;
                     scale.apply(g, n);
-                    if (kind == PLAIN) sgd_range<T, DECAY, PLAIN, false>(p, g, b, n, c);
-                    else if (kind == FIRST && nesterov) sgd_range<T, DECAY, FIRST, true>(p, g, b, n, c);
-                    else if (kind == FIRST) sgd_range<T, DECAY, FIRST, false>(p, g, b, n, c);
-                    else if (nesterov) sgd_range<T, DECAY, LATER, true>(p, g, b, n, c);
-                    else sgd_range<T, DECAY, LATER, false>(p, g, b, n, c);
+                    if (kind == PLAIN) run_leveled<sgd_range<T, DECAY, PLAIN, false>>(p, g, b, n, c);
+                    else if (kind == FIRST && nesterov) run_leveled<sgd_range<T, DECAY, FIRST, true>>(p, g, b, n, c);
+                    else if (kind == FIRST) run_leveled<sgd_range<T, DECAY, FIRST, false>>(p, g, b, n, c);
+                    else if (nesterov) run_leveled<sgd_range<T, DECAY, LATER, true>>(p, g, b, n, c);
+                    else run_leveled<sgd_range<T, DECAY, LATER, false>>(p, g, b, n, c);
                 });
             });
         });
@@ -315,7 +315,7 @@ template <class A> struct AdagradNumbers {
 };
 
 template <class T, int DECAY>
-MT_CLONES void adagrad_range(T* MT_RESTRICT p, const T* MT_RESTRICT grad, T* MT_RESTRICT sum, int64_t n,
+MT_INLINE void adagrad_range(T* MT_RESTRICT p, const T* MT_RESTRICT grad, T* MT_RESTRICT sum, int64_t n,
                              const AdagradNumbers<compute<T>> c) {
     using A = compute<T>;
 #pragma GCC ivdep
@@ -349,7 +349,8 @@ PyObject* fused_adagrad(PyObject*, PyObject* const* args, Py_ssize_t nargs) {
                                               (A)(lr / (1 + (item.step - 1) * lr_decay))};
                     T *p = reinterpret_cast<T*>(item.data[0]) + begin, *g = reinterpret_cast<T*>(item.data[1]) + begin;
                     scale.apply(g, end - begin);
-                    adagrad_range<T, DECAY>(p, g, reinterpret_cast<T*>(item.data[2]) + begin, end - begin, c);
+                    run_leveled<adagrad_range<T, DECAY>>(p, g, reinterpret_cast<T*>(item.data[2]) + begin, end - begin,
+                                                         c);
                 });
             });
         });

@@ -2,7 +2,7 @@
 // Invariant: a range kernel sees contiguous blocks (or one value for a broadcast operand) of one native type; layouts
 // and other dtypes are the business of pointwise.cpp.
 #pragma once
-#include "common.h"
+#include "cpu.h"
 
 // clang-format off
 // Operators whose kernels for floats are one expression of `x`, or of `a` and `b`, all of type T: an entry is all there

@@ -6,14 +6,14 @@
 namespace mt {
 namespace {
 
-template <class Op, class T> MT_CLONES void range_v(char* out, const char* a, int64_t n, Params& p) {
+template <class Op, class T> MT_INLINE void range_v(char* out, const char* a, int64_t n, Params& p) {
     T* o = reinterpret_cast<T*>(out);
     const T* x = reinterpret_cast<const T*>(a);
     const Op op(p);
 #pragma GCC ivdep
     for (int64_t i = 0; i < n; ++i) o[i] = op.run(x[i]);
 }
-template <class Op, class T> MT_CLONES void range_gx(char* out, const char* a, const char* b, int64_t n, Params& p) {
+template <class Op, class T> MT_INLINE void range_gx(char* out, const char* a, const char* b, int64_t n, Params& p) {
     T* o = reinterpret_cast<T*>(out);
     const T *g = reinterpret_cast<const T*>(a), *x = reinterpret_cast<const T*>(b);
     const Op op(p);
@@ -159,12 +159,12 @@ template <class T> struct EntropyOfLogits {
 };
 
 template <template <class> class Op> void forward(int op) {
-    kernels.unary[op][N_F32] = {range_v<Op<float>, float>, F32};
-    kernels.unary[op][N_F64] = {range_v<Op<double>, double>, F64};
+    kernels.unary[op][N_F32] = {leveled<range_v<Op<float>, float>>(), F32};
+    kernels.unary[op][N_F64] = {leveled<range_v<Op<double>, double>>(), F64};
 }
 template <template <class> class Op> void backward(int op) {
-    kernels.binary[op - BINARY_BEGIN][N_F32] = {range_gx<Op<float>, float>, nullptr, nullptr, F32};
-    kernels.binary[op - BINARY_BEGIN][N_F64] = {range_gx<Op<double>, double>, nullptr, nullptr, F64};
+    kernels.binary[op - BINARY_BEGIN][N_F32] = {leveled<range_gx<Op<float>, float>>(), nullptr, nullptr, F32};
+    kernels.binary[op - BINARY_BEGIN][N_F64] = {leveled<range_gx<Op<double>, double>>(), nullptr, nullptr, F64};
 }
 template <template <class> class Op> void both(int op, int back) {
     forward<Op>(op);

@@ -109,7 +109,7 @@ struct Pow : Stateless {
 };
 
 // A constant exponent is mostly one of these.
-template <class T> MT_CLONES void pow_vs(char* out, const char* a, const char* b, int64_t n, Params&) {
+template <class T> MT_INLINE void pow_vs(char* out, const char* a, const char* b, int64_t n, Params&) {
     T* o = reinterpret_cast<T*>(out);
     const T* x = reinterpret_cast<const T*>(a);
     const T y = *reinterpret_cast<const T*>(b);
@@ -218,8 +218,8 @@ void register_binary_float() {
     hot<Maximum>(OP_MAXIMUM); hot<Minimum>(OP_MINIMUM); hot<Prelu>(OP_PRELU);
     cold<FloorDiv>(OP_FLOOR_DIV); cold<Remainder>(OP_REMAINDER); cold<Fmod>(OP_FMOD); cold<Xlogy>(OP_XLOGY);
     cold<Pow>(OP_POW);
-    kernels.binary[OP_POW - BINARY_BEGIN][N_F32].vs = pow_vs<float>;
-    kernels.binary[OP_POW - BINARY_BEGIN][N_F64].vs = pow_vs<double>;
+    kernels.binary[OP_POW - BINARY_BEGIN][N_F32].vs = leveled<pow_vs<float>>();
+    kernels.binary[OP_POW - BINARY_BEGIN][N_F64].vs = leveled<pow_vs<double>>();
     cold<ThresholdBackward>(OP_THRESHOLD_BACKWARD); cold<GeluBackward>(OP_GELU_BACKWARD);
     cold<GeluTanhBackward>(OP_GELU_TANH_BACKWARD); cold<SiluBackward>(OP_SILU_BACKWARD);
     enter_cold<TruncDivHalf, float>(OP_TRUNC_DIV_HALF); enter_cold<TruncDivBFloat16, float>(OP_TRUNC_DIV_BFLOAT16);

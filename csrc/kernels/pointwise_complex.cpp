@@ -33,7 +33,7 @@ template <class Op, class T, class R> void range(char* out, const char* a, int64
     for (int64_t i = 0; i < n; ++i) o[i] = (R)Op::run(x[i]);
 }
 // For what becomes vectors; the functions of the C library do not.
-template <class Op, class T, class R> MT_CLONES void vector_range(char* out, const char* a, int64_t n, Params&) {
+template <class Op, class T, class R> MT_INLINE void vector_range(char* out, const char* a, int64_t n, Params&) {
     R* o = reinterpret_cast<R*>(out);
     const Complex<T>* x = reinterpret_cast<const Complex<T>*>(a);
 #pragma GCC ivdep
@@ -192,8 +192,8 @@ template <class T> void register_type() {
     unary<Acosh, T>(OP_ACOSH); unary<Atanh, T>(OP_ATANH); unary<Sigmoid, T>(OP_SIGMOID); unary<Silu, T>(OP_SILU);
     unary<Sgn, T>(OP_SGN); unary<Sinc, T>(OP_SINC);
     real_result<Abs, T>(OP_ABS); real_result<Abs, T>(OP_REAL_ABS); real_result<Angle, T>(OP_ANGLE);
-    kernels.unary[OP_ANGLE][NativeOf<C>::value].fn = vector_range<Angle, T, T>;
-    kernels.unary[OP_RECIPROCAL][NativeOf<C>::value].fn = vector_range<Reciprocal, T, C>;
+    kernels.unary[OP_ANGLE][NativeOf<C>::value].fn = leveled<vector_range<Angle, T, T>>();
+    kernels.unary[OP_RECIPROCAL][NativeOf<C>::value].fn = leveled<vector_range<Reciprocal, T, C>>();
     predicate<LogicalNot, T>(OP_LOGICAL_NOT); predicate<IsNan, T>(OP_ISNAN); predicate<IsInf, T>(OP_ISINF);
     predicate<IsFinite, T>(OP_ISFINITE);
     enter_hot<Add, C>(OP_ADD); enter_hot<Sub, C>(OP_SUB); enter_hot<Mul, C>(OP_MUL); enter_cold<Div, C>(OP_DIV);

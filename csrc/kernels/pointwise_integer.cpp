@@ -12,7 +12,7 @@ template <class T> MT_INLINE bool negative(T x) {
     else return false;
 }
 
-template <class Op, class T, class R> MT_CLONES void range(char* out, const char* a, int64_t n, Params&) {
+template <class Op, class T, class R> MT_INLINE void range(char* out, const char* a, int64_t n, Params&) {
     R* o = reinterpret_cast<R*>(out);
     const T* x = reinterpret_cast<const T*>(a);
 #pragma GCC ivdep
@@ -191,10 +191,10 @@ struct Clamp : Stateless {
 };
 
 template <class Op, class T> void unary(int op) {
-    kernels.unary[op][NativeOf<T>::value] = {range<Op, T, T>, CodeOf<T>::value};
+    kernels.unary[op][NativeOf<T>::value] = {leveled<range<Op, T, T>>(), CodeOf<T>::value};
 }
 template <class Op, class T> void predicate(int op) {
-    kernels.unary[op][NativeOf<T>::value] = {range<Op, T, uint8_t>, BOOL};
+    kernels.unary[op][NativeOf<T>::value] = {leveled<range<Op, T, uint8_t>>(), BOOL};
 }
 
 template <class T> void register_type() {

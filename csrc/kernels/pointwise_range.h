@@ -14,7 +14,7 @@ template <class Op, class T>
 struct HasSlow<Op, T, decltype((void)std::declval<Op>().needs_slow(T(), T()))> : std::true_type {};
 
 template <class Op, class T, class R>
-MT_CLONES void range_vv(char* out, const char* a, const char* b, int64_t n, Params& p) {
+MT_INLINE void range_vv(char* out, const char* a, const char* b, int64_t n, Params& p) {
     R* o = reinterpret_cast<R*>(out);
     const T *x = reinterpret_cast<const T*>(a), *y = reinterpret_cast<const T*>(b);
     Op op(p, T());
@@ -38,7 +38,7 @@ MT_CLONES void range_vv(char* out, const char* a, const char* b, int64_t n, Para
     op.finish(p);
 }
 template <class Op, class T, class R>
-MT_CLONES void range_vs(char* out, const char* a, const char* b, int64_t n, Params& p) {
+MT_INLINE void range_vs(char* out, const char* a, const char* b, int64_t n, Params& p) {
     R* o = reinterpret_cast<R*>(out);
     const T* x = reinterpret_cast<const T*>(a);
     const T y = *reinterpret_cast<const T*>(b);
@@ -48,7 +48,7 @@ MT_CLONES void range_vs(char* out, const char* a, const char* b, int64_t n, Para
     op.finish(p);
 }
 template <class Op, class T, class R>
-MT_CLONES void range_sv(char* out, const char* a, const char* b, int64_t n, Params& p) {
+MT_INLINE void range_sv(char* out, const char* a, const char* b, int64_t n, Params& p) {
     R* o = reinterpret_cast<R*>(out);
     const T x = *reinterpret_cast<const T*>(a);
     const T* y = reinterpret_cast<const T*>(b);
@@ -58,7 +58,7 @@ MT_CLONES void range_sv(char* out, const char* a, const char* b, int64_t n, Para
     op.finish(p);
 }
 template <class Op, class T>
-MT_CLONES void range_vvv(char* out, const char* a, const char* b, const char* c, int64_t n, Params& p) {
+MT_INLINE void range_vvv(char* out, const char* a, const char* b, const char* c, int64_t n, Params& p) {
     T* o = reinterpret_cast<T*>(out);
     const T *x = reinterpret_cast<const T*>(a), *y = reinterpret_cast<const T*>(b), *z = reinterpret_cast<const T*>(c);
     Op op(p, T());
@@ -68,18 +68,19 @@ MT_CLONES void range_vvv(char* out, const char* a, const char* b, const char* c,
 
 // Hot operators have their own loops for a broadcast operand; for the others it is expanded into a block.
 template <class Op, class T> void enter_hot(int op) {
-    kernels.binary[op - BINARY_BEGIN][NativeOf<T>::value] = {range_vv<Op, T, T>, range_vs<Op, T, T>, range_sv<Op, T, T>,
-                                                             CodeOf<T>::value};
+    kernels.binary[op - BINARY_BEGIN][NativeOf<T>::value] = {
+        leveled<range_vv<Op, T, T>>(), leveled<range_vs<Op, T, T>>(), leveled<range_sv<Op, T, T>>(), CodeOf<T>::value};
 }
 template <class Op, class T> void enter_cold(int op) {
-    kernels.binary[op - BINARY_BEGIN][NativeOf<T>::value] = {range_vv<Op, T, T>, nullptr, nullptr, CodeOf<T>::value};
+    kernels.binary[op - BINARY_BEGIN][NativeOf<T>::value] = {leveled<range_vv<Op, T, T>>(), nullptr, nullptr,
+                                                             CodeOf<T>::value};
 }
 template <class Op, class T> void enter_compare(int op) {
-    kernels.binary[op - BINARY_BEGIN][NativeOf<T>::value] = {range_vv<Op, T, uint8_t>, range_vs<Op, T, uint8_t>,
-                                                             nullptr, BOOL};
+    kernels.binary[op - BINARY_BEGIN][NativeOf<T>::value] = {leveled<range_vv<Op, T, uint8_t>>(),
+                                                             leveled<range_vs<Op, T, uint8_t>>(), nullptr, BOOL};
 }
 template <class Op, class T> void enter_ternary(int op) {
-    kernels.ternary[op - TERNARY_BEGIN][NativeOf<T>::value] = {range_vvv<Op, T>, CodeOf<T>::value};
+    kernels.ternary[op - TERNARY_BEGIN][NativeOf<T>::value] = {leveled<range_vvv<Op, T>>(), CodeOf<T>::value};
 }
 
 // Operators without state.

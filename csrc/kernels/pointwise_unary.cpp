@@ -11,7 +11,7 @@ template <class Op, class T, class = void> struct HasSlow : std::false_type {};
 template <class Op, class T>
 struct HasSlow<Op, T, decltype((void)Op::needs_slow(T()))> : std::true_type {};
 
-template <class Op, class T, class R> MT_CLONES void range(char* out, const char* a, int64_t n, Params&) {
+template <class Op, class T, class R> MT_INLINE void range(char* out, const char* a, int64_t n, Params&) {
     R* o = reinterpret_cast<R*>(out);
     const T* x = reinterpret_cast<const T*>(a);
     if constexpr (HasSlow<Op, T>::value) {
@@ -123,12 +123,12 @@ struct Digamma {
 };
 
 template <class Op> void enter(int op) {
-    kernels.unary[op][N_F32] = {range<Op, float, float>, F32};
-    kernels.unary[op][N_F64] = {range<Op, double, double>, F64};
+    kernels.unary[op][N_F32] = {leveled<range<Op, float, float>>(), F32};
+    kernels.unary[op][N_F64] = {leveled<range<Op, double, double>>(), F64};
 }
 template <class Op> void enter_predicate(int op) {
-    kernels.unary[op][N_F32] = {range<Op, float, uint8_t>, BOOL};
-    kernels.unary[op][N_F64] = {range<Op, double, uint8_t>, BOOL};
+    kernels.unary[op][N_F32] = {leveled<range<Op, float, uint8_t>>(), BOOL};
+    kernels.unary[op][N_F64] = {leveled<range<Op, double, uint8_t>>(), BOOL};
 }
 
 }  // namespace

@@ -113,7 +113,7 @@ template <class Step, class S> MT_INLINE float fold_small(const S* x, int64_t n)
 // S: how elements lie in memory, where that is not T.
 template <class T, class S, class E> using Stored = typename std::conditional<is_narrow<T, S>, S, E>::type;
 
-template <class Step, class T, class S> MT_CLONES void fold_row(const char* data, int64_t n, char* acc, int64_t) {
+template <class Step, class T, class S> MT_INLINE void fold_row(const char* data, int64_t n, char* acc, int64_t) {
     using E = typename Step::template Element<T>;
     using W = typename Step::template Wide<T>;
     const Stored<T, S, E>* x = reinterpret_cast<const Stored<T, S, E>*>(data);
@@ -180,7 +180,7 @@ void fold_rows(const char* data, int64_t step, int64_t m, int64_t n, char* acc) 
     });
 }
 template <class Step, class T, class S>
-MT_CLONES void fold_cols(const char* data, int64_t step, int64_t rows, int64_t w, char* acc, int64_t) {
+MT_INLINE void fold_cols(const char* data, int64_t step, int64_t rows, int64_t w, char* acc, int64_t) {
     using E = typename Step::template Element<T>;
     using W = typename Step::template Wide<T>;
     using P = const Stored<T, S, E>*;
@@ -250,7 +250,7 @@ template <class T> MT_INLINE bool truth(T x) {
     else return x != T(0);
 }
 // all(x) is not any(not x): accumulators hold "seen one", All inverts what it looks for and what it answers.
-template <bool All, class T> MT_CLONES void any_row(const char* data, int64_t n, char* acc, int64_t) {
+template <bool All, class T> MT_INLINE void any_row(const char* data, int64_t n, char* acc, int64_t) {
     const T* x = reinterpret_cast<const T*>(data);
     for (int64_t i = 0; i < n && !*acc; i += RUN) {
         const int64_t end = n - i < RUN ? n : i + RUN;
@@ -260,7 +260,7 @@ template <bool All, class T> MT_CLONES void any_row(const char* data, int64_t n,
     }
 }
 template <bool All, class T>
-MT_CLONES void any_cols(const char* data, int64_t step, int64_t rows, int64_t w, char* acc, int64_t) {
+MT_INLINE void any_cols(const char* data, int64_t step, int64_t rows, int64_t w, char* acc, int64_t) {
     const T* x = reinterpret_cast<const T*>(data);
     uint8_t* a = reinterpret_cast<uint8_t*>(acc);
     for (int64_t r = 0; r < rows; ++r, x += step) {
@@ -301,7 +301,7 @@ template <class T> MT_INLINE int64_t first_of(const T* x, int64_t n, T value) {
     while (i < n - 1 && !(x[i] == value || (x[i] != x[i] && value != value))) ++i;
     return i;
 }
-template <class Step, class T> MT_CLONES void arg_row(const char* data, int64_t n, char* acc, int64_t base) {
+template <class Step, class T> MT_INLINE void arg_row(const char* data, int64_t n, char* acc, int64_t base) {
     const T* x = reinterpret_cast<const T*>(data);
     Best<T>& best = *reinterpret_cast<Best<T>*>(acc);
     for (int64_t i = 0; i < n; i += RUN) {
@@ -312,7 +312,7 @@ template <class Step, class T> MT_CLONES void arg_row(const char* data, int64_t 
     }
 }
 template <class Step, class T>
-MT_CLONES void arg_cols(const char* data, int64_t step, int64_t rows, int64_t w, char* acc, int64_t base) {
+MT_INLINE void arg_cols(const char* data, int64_t step, int64_t rows, int64_t w, char* acc, int64_t base) {
     const T* x = reinterpret_cast<const T*>(data);
     Best<T>* best = reinterpret_cast<Best<T>*>(acc);
     // Values and numbers apart while the rows go by: arrays of one type vectorise.
@@ -354,9 +354,9 @@ template <class Step, class T, bool Mean, class S = T> void enter_fold(Reducer& 
          CodeOf<T>::value,
          false,
          fold_init<Step, T>,
-         fold_row<Step, T, S>,
+         leveled<fold_row<Step, T, S>>(),
          nullptr,
-         fold_cols<Step, T, S>,
+         leveled<fold_cols<Step, T, S>>(),
          fold_merge<Step, T>,
          fold_finish<Step, T, Mean>};
     if constexpr (!IsComplex<T>::value) r.rows = fold_rows<Step, T, S>;
@@ -382,12 +382,19 @@ template <class S> void enter_integer_sum() { enter_fold<SumStep, int64_t, false
 
 template <bool All, class T> void enter_any(int op) {
     reducers[op - OP_SUM][NativeOf<T>::value] = {
-        1, BOOL, false, any_init, any_row<All, T>, nullptr, any_cols<All, T>, any_merge, any_finish<All>};
+        1,         BOOL,           false, any_init, leveled<any_row<All, T>>(), nullptr, leveled<any_cols<All, T>>(),
+        any_merge, any_finish<All>};
 }
 template <class Step, class T> void enter_arg(int op) {
-    reducers[op - OP_SUM][NativeOf<T>::value] = {
-        (int)sizeof(Best<T>), I64,          true, arg_init<T>, arg_row<Step, T>, nullptr, arg_cols<Step, T>,
-        arg_merge<Step, T>,   arg_finish<T>};
+    reducers[op - OP_SUM][NativeOf<T>::value] = {(int)sizeof(Best<T>),
+                                                 I64,
+                                                 true,
+                                                 arg_init<T>,
+                                                 leveled<arg_row<Step, T>>(),
+                                                 nullptr,
+                                                 leveled<arg_cols<Step, T>>(),
+                                                 arg_merge<Step, T>,
+                                                 arg_finish<T>};
 }
 template <class T> void enter_extremes() {
     enter_fold<MaxStep, T, false>(OP_AMAX);
