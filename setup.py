@@ -89,7 +89,24 @@ COMPILED = (
     "_backends/npu/runtime.py",
     "_backends/npu/table.py",
 )
+# Of these, compiled for size: what runs once, when something fails, or beside work that is far longer.
+SMALL = (
+    "_nested.py",
+    "_backends/common/functionalize.py",
+    "_backends/common/gamma_slopes.py",
+    "_backends/common/pinning.py",
+    "_backends/cpu/ops/ctc.py",
+    "_backends/cpu/ops/gamma_random.py",
+    "_backends/cpu/ops/hashes.py",
+    "_backends/cpu/ops/householder.py",
+    "_backends/cpu/ops/polynomials.py",
+    "_backends/cpu/ops/vision.py",
+    "_backends/npu/errors.py",
+    "_backends/npu/memory_stats.py",
+)
 
+# What nearly every file of the native module begins with.
+NATIVE_PREFIX = ("<algorithm>", "<vector>", '"cpu.h"')
 CXX_FLAGS = ["-std=c++17", "-O3", "-fno-math-errno", "-fno-trapping-math", "-pthread"]
 # -g0, as mypyc's own flags: many Pythons ask for debug information, which doubles the time of a build.
 CXX_FLAGS += ["-fvisibility=hidden", "-g0", "-Wall"]
@@ -112,9 +129,13 @@ if SANITIZE:
 GROUP_FLAGS = ["-fvisibility=hidden", "-fno-semantic-interposition", "-fno-asynchronous-unwind-tables"]
 # Names that only a debugger reads are left out: half a megabyte of the wheel.
 LINK_FLAGS: list[str] = []
+# A compiled module's own library only leads to the group's: without what a program needs to start and with one segment
+# it is 5 kB instead of 14, and there are more than a hundred.
+SHIM_LINK_FLAGS: list[str] = []
 if sys.platform.startswith("linux"):
     GROUP_FLAGS += ["-fno-plt"]
     LINK_FLAGS += [] if SANITIZE else ["-Wl,--strip-all"]
+    SHIM_LINK_FLAGS += ["-nostartfiles", "-Wl,-z,noseparate-code", "-Wl,--hash-style=gnu", "-Wl,--build-id=none"]
 
 
 def build_emulator(folder: Path, packed: bool) -> None:
@@ -161,8 +182,9 @@ def compiled_modules() -> list[Extension]:
         multi_file=True,
     )
     for extension in extensions:
+        shim = len(extension.sources) == 1
         extension.extra_compile_args = [*extension.extra_compile_args, *GROUP_FLAGS]
-        extension.extra_link_args = [*extension.extra_link_args, *LINK_FLAGS]
+        extension.extra_link_args = [*extension.extra_link_args, *LINK_FLAGS, *(SHIM_LINK_FLAGS if shim else [])]
         extension.include_dirs = [*extension.include_dirs, str(TRANSLATED / PACKAGE)]  # where mypyc puts the headers
     say(f"compiled modules: {len(paths)} translated to C")
     return extensions
@@ -192,6 +214,18 @@ def require_toolchain(compiler: Any) -> None:
         )
 
 
+def c_name(module: str) -> str:
+    """What mypyc calls the C file of a module."""
+    return f"__native_{PACKAGE}___{module.removesuffix('.py').replace('/', '___')}.c"
+
+
+def group_command(command: list[str], header: str) -> list[str]:
+    """For C files of the compiled modules, which begin with the same headers."""
+    headers = [f'"{each}"' for each in (GROUP_PREFIX.resolve(), *GROUP_HEADERS)]
+    prefix = prefix_header(TRANSLATED / header, headers, [*command, "-x", "c-header"])
+    return [*command, *(prefix or ["-include", str(GROUP_PREFIX)])]
+
+
 class Compiler:
     """What setuptools calls to compile an extension's sources: its compilers and options, our pool."""
 
@@ -214,13 +248,18 @@ class Compiler:
         )
         cxx = sources[0].endswith(".cpp")
         command = [*(self.compiler.compiler_so_cxx if cxx else self.compiler.compiler_so), *preprocessor, *postargs]
-        name = "native module" if cxx else ""
-        if any(source.endswith(GROUP_HEADERS[0].replace(".h", ".c")) for source in sources):
-            name = "compiled modules"
-            header = TRANSLATED / "prefix.h"
-            headers = [f'"{each}"' for each in (GROUP_PREFIX.resolve(), *GROUP_HEADERS)]
-            command += prefix_header(header, headers, [*command, "-x", "c-header"]) or ["-include", str(GROUP_PREFIX)]
-        compile_all(name, [Job(Path(target), Path(source), [*command, "-c"]) for target, (source, _) in todo.items()])
+        jobs = [(Path(target), Path(source)) for target, (source, _) in todo.items()]
+        if cxx:
+            prefix = prefix_header(Path(output_dir or "", "prefix.h"), NATIVE_PREFIX, [*command, "-x", "c++-header"])
+            compile_all("native module", [Job(*names, [*command, *prefix, "-c"]) for names in jobs])
+        elif len(sources) == 1:
+            prefix = prefix_header(TRANSLATED / "shim.h", ["<Python.h>"], [*command, "-x", "c-header"])
+            compile_all("", [Job(*names, [*command, *prefix, "-c"]) for names in jobs])
+        else:
+            small = {c_name(name) for name in SMALL} | {GROUP_HEADERS[0].replace(".h", ".c")}
+            usual, smaller = group_command(command, "prefix.h"), group_command([*command, "-Os"], "small.h")
+            made = [Job(*names, [*(smaller if names[1].name in small else usual), "-c"]) for names in jobs]
+            compile_all("compiled modules", made)
         return list(objects)
 
 

@@ -9,9 +9,10 @@ from __future__ import annotations
 import os
 import shlex
 import subprocess
+import threading
 import time
 from collections.abc import Iterable
-from concurrent.futures import ThreadPoolExecutor
+from concurrent.futures import ThreadPoolExecutor, as_completed
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -19,15 +20,26 @@ CORES = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os
 # Shared by everything that is compiled: all cores are busy until the last file, and never more than that.
 POOL = ThreadPoolExecutor(CORES)
 STARTED = time.monotonic()
+PREFIX = threading.Lock()  # a header of many extensions is compiled by the first of them
 
 
 class CompileError(Exception):
     pass
 
 
+QUIET = 15.0  # seconds, after which a long step says how far it is
+
+
+class Said:
+    """When something was last said."""
+
+    at = STARTED
+
+
 def say(text: str) -> None:
     """A line for each step, so that nobody thinks that the build hangs."""
-    print(f"  {time.monotonic() - STARTED:5.0f} s  {text}", flush=True)
+    Said.at = time.monotonic()
+    print(f"  {Said.at - STARTED:5.0f} s  {text}", flush=True)
 
 
 @dataclass(frozen=True)
@@ -77,13 +89,14 @@ def prefix_header(header: Path, includes: Iterable[str], command: list[str]) -> 
     """A header compiled once for many files that begin with the same includes; the option that makes use of it."""
     if Path(command[0]).name == "ccache":
         return []  # it would not keep an object made with a compiled header
-    text = "".join(f"#include {name}\n" for name in includes)
-    if not header.exists() or header.read_text() != text:
-        header.parent.mkdir(parents=True, exist_ok=True)
-        header.write_text(text)
-    job = Job(header.with_name(header.name + ".gch"), header, command)
-    if not job.done():
-        POOL.submit(job.run).result()
+    with PREFIX:
+        text = "".join(f"#include {name}\n" for name in includes)
+        if not header.exists() or header.read_text() != text:
+            header.parent.mkdir(parents=True, exist_ok=True)
+            header.write_text(text)
+        job = Job(header.with_name(header.name + ".gch"), header, command)
+        if not job.done():
+            POOL.submit(job.run).result()
     return ["-include", str(header)]
 
 
@@ -97,8 +110,10 @@ def compile_all(name: str, jobs: list[Job]) -> None:
     todo = sorted((job for job in jobs if not job.done()), key=lambda job: -job.source.stat().st_size)
     running = [POOL.submit(job.run) for job in todo]
     try:
-        for job in running:
+        for count, job in enumerate(as_completed(running), 1):
             job.result()
+            if name and count < len(todo) and time.monotonic() - Said.at > QUIET:
+                say(f"{name}: {count} of {len(todo)} files")
     except BaseException:
         stop()
         raise
