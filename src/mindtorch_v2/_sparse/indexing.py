@@ -195,7 +195,9 @@ def _select_compressed(t: Any, d: int, at: int, name: str = "select") -> Any:
             raise RuntimeError("select(): no view exists for the given input, consider using torch.select_copy.")
         made = select(to_coo(t), d, at)
         return with_values(made, parts(made).values, True) if is_sparse(made) else made
-    return compressed(layout_of(t), p.compressed, p.plain, p.values.select(d - 1, at), size)
+    # Values of blocks have the block's two dimensions before the dense ones.
+    place = d + 1 if layout_of(t) in (sparse_bsr, sparse_bsc) else d - 1
+    return compressed(layout_of(t), p.compressed, p.plain, p.values.select(place, at), size)
 
 
 @serves("unbind", above=True)

@@ -35,6 +35,7 @@ torch.triangular_solve(ones(4,1),(U+U.t()).to_sparse_csr()).solution
 torch.triangular_solve(ones(3,1),U.to_sparse_csr())
 torch.triangular_solve(ones(4),U.to_sparse_csr()) | torch.triangular_solve(ones(4,1),U.to_sparse())
 torch.select_copy(c,0,1) | torch.select_copy(c.to_sparse_csc(),1,2) | torch.select_copy(E.to_sparse_bsr((2,2)),1,3)
+torch.select_copy(D,2,1) | D.select(2,0) | D.select(-1,2) | torch.stack([E,E*2],2).to_sparse_csr(dense_dim=1).select(2,1)
 torch.select_copy(b,0,1) | torch.select_copy(b,1,1) | torch.select_copy(c,0,9) | torch.select_copy(s,0,1)
 c.copy_(ones(2,3).to_sparse_csr()) | c.copy_(d.t().to_sparse_csr()) | c.__setitem__((0,0),9.) | s.__setitem__(0,9.)
 ones(4,4).to_sparse_bsr((2,2)).copy_(ones(4,4).to_sparse_bsr((4,1))) | torch.empty_like(c,layout=torch.sparse_csc)
@@ -63,6 +64,7 @@ def world(library: Any) -> dict[str, Any]:
         "b": library.stack([E, E * 2]).to_sparse_csr(),
         "h": library.sparse_coo_tensor(s.indices(), library.arange(6, dtype=double).reshape(3, 2), (2, 3, 2)),
         "E": E,
+        "D": library.stack([E, E * 2, E * 3], 2).to_sparse_bsr((2, 2), dense_dim=1),
         "U": E.triu(),
         "dims": library.ops.aten._sparse_compressed_tensor_with_dims,
         "ones": lambda *shape: library.ones(shape, dtype=double),
