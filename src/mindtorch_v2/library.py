@@ -51,13 +51,17 @@ __all__ = [
 ]
 
 
-def define(qualname: Any, schema: Any = None, *, lib: Library | None = None, tags: Any = ()) -> Any:
+def define(
+    qualname: Any, schema: Any = None, alias_analysis: str = "", *, lib: Library | None = None, tags: Any = ()
+) -> Any:
     """Define `"namespace::name"` with a schema of arguments and results.
 
-    `define(library, schema)` is the older form: a decorator that defines and implements.
+    `define(library, schema, alias_analysis="")` is the older form: a decorator that defines and implements.
     """
     if isinstance(qualname, Library):
-        return _define_with(qualname, schema)
+        return _define_with(qualname, schema, alias_analysis)
+    if alias_analysis:
+        raise TypeError("define(): argument 'alias_analysis' belongs to the form that takes a Library")
     if not isinstance(qualname, str):
         raise ValueError(f"define(qualname, schema): expected qualname to be instance of str, got {type(qualname)}")
     namespace, name = split(qualname)
@@ -75,9 +79,9 @@ def define(qualname: Any, schema: Any = None, *, lib: Library | None = None, tag
     return None
 
 
-def _define_with(library: Library, schema: str) -> Callable[[Any], Any]:
+def _define_with(library: Library, schema: str, alias_analysis: str) -> Callable[[Any], Any]:
     def wrap(fn: Any) -> Any:
-        library.define(schema)
+        library.define(schema, alias_analysis)
         library.impl(schema.partition("(")[0].strip(), fn)
         return fn
 

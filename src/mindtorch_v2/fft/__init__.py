@@ -98,5 +98,9 @@ def _checked(name: str, n: int, d: float, dtype: _Any) -> tuple[float, _Any]:
 
 def _given(value: _Any, out: _Any, requires_grad: bool) -> _Any:
     if out is not None:
+        if out.numel() not in (0, value.numel()):
+            from .. import arange
+
+            arange(value.numel(), out=out)  # warns of the other size, in the words of ranges as PyTorch does
         return out.resize_(value.shape).copy_(value)
     return value.requires_grad_() if requires_grad else value

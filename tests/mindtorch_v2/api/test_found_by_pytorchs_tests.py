@@ -146,6 +146,18 @@ def test_asarray_says_once_that_history_is_kept() -> None:
         torch.set_warn_always(False)
 
 
+@pytest.mark.parametrize("name", ["fftfreq", "rfftfreq"])
+def test_frequencies_warn_of_an_out_tensor_of_another_size(name: str) -> None:
+    out = torch.zeros(7)
+    torch.set_warn_always(True)
+    try:
+        with pytest.warns(UserWarning, match="out tensor of shape .7. is 7 which does not match"):
+            getattr(torch.fft, name)(4, out=out)
+    finally:
+        torch.set_warn_always(False)
+    assert out.tolist() == getattr(torch.fft, name)(4).tolist()
+
+
 def test_what_hooks_want_is_told_by_pytorchs_names() -> None:
     module = torch.nn.Linear(1, 1)
     with_kwargs = module.register_forward_hook(lambda *a: None, with_kwargs=True)

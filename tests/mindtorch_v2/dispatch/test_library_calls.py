@@ -112,6 +112,8 @@ library.register_vmap(ns+"::named",lambda info,dims,x,y: (x,0)) | library.regist
 library.impl(ns+"::foo","cpu",lambda x: x+2) | w.custom("plain"),w.custom("plain.two"),ops.plain(x),ops.plain(x,x)
 w.version() | w.switched("cpu",True) | w.switched("cpu",False) | w.switched("gpu",False) | w.with_keys()
 library.get_kernel(ns+"::nothing","CPU") | library.get_kernel(ns+"::foo","CUDA") | library.get_kernel(ns+"::foo","X")
+library.define(w.lib,"more(Tensor x) -> Tensor",alias_analysis="CONSERVATIVE")(lambda x: x+3)(x),ops.more(x)
+library.define(w.lib,"more(Tensor x) -> Tensor",alias_analysis="X")(lambda x: x)
 library.get_kernel("foo","CPU") | library.get_kernel(3,"CPU")
 """
 
