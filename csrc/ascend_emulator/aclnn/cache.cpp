@@ -167,15 +167,16 @@ void run_gather(Run& r) {
 }
 
 // -- quantized updates: self[b, .., index[b] + i, ..] = round(update / scale + zero) along an axis -------------------------
+// An index of two columns gives b, too.
 void plan_quant_scatter(Plan& p) {
     const Dims &x = p.tensor("selfRef").dims, &u = p.tensor("updates").dims;
     int64_t axis = p.axis("axis", x.n), quant = p.axis("quantAxis", x.n);
-    p.require(p.tensor("selfRef").dtype == ACL_INT8, "selfRef: the emulator computes INT8");
-    p.require(u.n == x.n && axis > 0 && u[0] == x[0], "updates has shape %s, selfRef %s, axis %lld", text(u).c_str(),
+    need_bytes(p, "selfRef");
+    p.require(u.n == x.n && axis > 0 && u[0] <= x[0], "updates has shape %s, selfRef %s, axis %lld", text(u).c_str(),
               text(x).c_str(), wide(axis));
     for (int i = 1; i < x.n; ++i)
         p.require(i == axis ? u[i] <= x[i] : u[i] == x[i], "updates has shape %s, selfRef %s", text(u).c_str(), text(x).c_str());
-    p.shape("indices", {x[0]});
+    p.shape("indices", p.tensor("indices").rank() == 2 ? Dims{u[0], 2} : Dims{u[0]});
     p.require(quant == x.n - 1, "quantAxis is %lld; expected the last", wide(p.integer("quantAxis")));
     for (const char* name : {"quantScales", "quantZeroPoints"})
         if (p.has(name))
@@ -193,10 +194,13 @@ void run_quant_scatter(Run& r) {
     Values zero(scale.size(), 0);
     if (r.has("quantZeroPoints")) zero = r.read<double>(r.tensor("quantZeroPoints"));
     for (size_t i = 0; i < y.size(); ++i) y[i] = y[i] / scale[i % scale.size()] + zero[i % scale.size()];
-    y = within(y, ACL_INT8, given(r, "roundMode") ? r.string("roundMode") : "rint");
+    y = within(y, r.tensor("selfRef").dtype, given(r, "roundMode") ? r.string("roundMode") : "rint");
+    bool pairs = r.tensor("indices").rank() == 2;
     each_place(u, [&](int64_t i, const Dims& place) {
         Dims to = place;
-        to[axis] = checked_index(to[axis] + at[size_t(place[0])], x[axis], "indices");
+        size_t row = size_t(place[0]);
+        if (pairs) to[0] = checked_index(at[2 * row], x[0], "indices");
+        to[axis] = checked_index(to[axis] + at[pairs ? 2 * row + 1 : row], x[axis], "indices");
         held[size_t(position(x, to))] = y[size_t(i)];
     });
     r.write(r.tensor("selfRef"), held);
@@ -404,8 +408,7 @@ void plan_part(const Plan& p, const Part& part, int64_t size, const Latent& how)
         p.same_dtype("kv", part.cache);
         p.require(!p.has(part.offset), "%s belongs to %s", part.offset, part.scale);
     } else
-        p.require(cache.dtype == ACL_INT8, "%s has dtype %s; with %s the emulator computes INT8", part.cache,
-                  dtype_name(cache.dtype), part.scale);
+        need_bytes(p, part.cache);
     for (const char* name : {part.scale, part.offset})
         if (p.has(name))
             p.require(p.tensor(name).numel() == size || p.tensor(name).numel() == 1, "%s has shape %s for rows of %lld", name,
@@ -448,7 +451,7 @@ void write_part(const Run& r, const Part& part, const Values& rows, int64_t size
             size_t column = i % size_t(size);
             values[i] = values[i] * scale[scale.size() == 1 ? 0 : column] + offset[offset.size() == 1 ? 0 : column];
         }
-        values = within(values, ACL_INT8);
+        values = within(values, cache.dtype);
     }
     for (int64_t i = 0; i < int64_t(values.size()) / size; ++i) {
         int64_t b = i / tokens, t = i % tokens, given = index[size_t(how.by_page ? b * per + t / places : i)];
@@ -584,10 +587,14 @@ ACLNN(aclnnInplaceQuantScatter, plan_quant_scatter, run_quant_scatter)
 ACLNN(aclnnInplaceQuantScatterV2,
       PLAN {
           const std::string& mode = p.string("roundMode");
-          p.require(mode == "rint" || mode == "floor" || mode == "ceil" || mode == "trunc", "roundMode is \"%s\"", mode.c_str());
+          int dtype = p.tensor("selfRef").dtype;
+          // Small floats are rounded to the nearest; of HIFLOAT8 the word is another.
+          bool known = mode == "floor" || mode == "ceil" || mode == "trunc";
+          p.require(mode == "rint" || (dtype == ACL_INT8 && known) || (dtype == ACL_HIFLOAT8 && mode == "round"), "roundMode is \"%s\" for %s", mode.c_str(),
+                    dtype_name(dtype));
           plan_quant_scatter(p);
       },
-      run_quant_scatter)
+      run_quant_scatter, NARROW)
 ACLNN(aclnnScatterList, plan_list, run_list)
 ACLNN(aclnnRopeWithSinCosCache, plan_positions, run_positions)
 ACLNN(aclnnRopeWithSinCosCacheV2,
@@ -598,12 +605,12 @@ ACLNN(aclnnRopeWithSinCosCacheV2,
       run_positions)
 ACLNN(aclnnRotaryPositionEmbeddingV2, plan_matrix, run_matrix)
 ACLNN(aclnnInplacePartialRotaryMul, plan_partial, run_partial)
-ACLNN(aclnnKvRmsNormRopeCache, plan_latent, run_latent)
+ACLNN(aclnnKvRmsNormRopeCache, plan_latent, run_latent, NARROW)
 ACLNN(aclnnKvRmsNormRopeCacheV2,
       PLAN {
           p.require(!p.has("vOptional"), "vOptional is not computed by the emulator");
           plan_latent(p);
       },
-      run_latent)
+      run_latent, NARROW)
 ACLNN(aclnnAdvanceStep, plan_step, run_step)
 ACLNN(aclnnAdvanceStepV2, plan_guessed, run_guessed)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
+import ml_dtypes
 import numpy as np
 import pytest
 
@@ -151,6 +152,29 @@ def test_values(case: Direct) -> None:
 @each(CASES)
 def test_refusals(case: Direct) -> None:
     check_refusals(case)
+
+
+def test_quantized_rows_by_sample_and_place() -> None:
+    """An index of two columns; fewer rows than samples."""
+    name, mode = "aclnnInplaceQuantScatterV2", {"roundMode": "rint"}
+    want = HELD.copy()
+    want[1, 3:5] = to_bytes(np.rint(wide(UPDATES[0]) / wide(SCALES[0]) + ZEROS[0]))
+    one = {**QUANT, **mode, "updates": UPDATES[:1]}
+    np.testing.assert_array_equal(call(name, **{**one, "indices": np.array([[1, 3]], I32)}), want)
+    assert refused(name, **{**one, "indices": np.array([[2, 3]], I32)}) == 507015
+    assert refused(name, **{**one, "indices": np.array([[1, 3, 0]], I32)}) == 161002
+
+
+def test_quantized_rows_of_small_floats() -> None:
+    held = make(2, 6, 4, dtype=F).astype(ml_dtypes.float8_e4m3fn)
+    want = held.copy()
+    for b in range(2):
+        want[b, AT[b] : AT[b] + 2] = (wide(UPDATES[b]) / wide(SCALES[0])).astype(F).astype(held.dtype)
+    given = {**QUANT, "selfRef": held, "roundMode": "rint"}
+    for zeros in (np.zeros_like(ZEROS), None):
+        got = call("aclnnInplaceQuantScatterV2", **{**given, "quantZeroPoints": zeros})
+        np.testing.assert_array_equal(got.astype(F), want.astype(F))
+    assert refused("aclnnInplaceQuantScatterV2", **{**given, "roundMode": "floor"}) == 161002
 
 
 def test_slots_that_are_not_there() -> None:

@@ -143,6 +143,10 @@ CASES = [
             "outputMask": [True, True], "smoothScale2Optional": SCALE},
            {"y1Out": RMS_BYTES, "y2Out": RMS_BYTES2, "xOut": SUM.astype(H), "scale1Out": RMS_SCALE,
             "scale2Out": RMS_SCALE2}),
+    # Without smoothScale2Optional, and without a mask that asks for it, there is no second result.
+    Direct("aclnnAddRmsNormDynamicQuantV2",
+           {"x1": X, "x2": Y, "gamma": GAMMA, "smoothScale1Optional": SMOOTH, "betaOptional": BETA, "epsilon": 1e-5},
+           {"y1Out": RMS_BYTES, "xOut": SUM.astype(H), "scale1Out": RMS_SCALE}),
     Direct("aclnnRmsNormQuantV3",
            {"x": X, "gamma": GAMMA, "scale": SCALE[:1], "offset": np.array([3], B), "beta": BETA, "epsilon": 1e-5,
             "divMode": False, "outputRstd": True},
