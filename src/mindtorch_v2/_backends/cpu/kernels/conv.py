@@ -210,7 +210,9 @@ def _halves_forward(out: TensorBase, input: TensorBase, weight: TensorBase, bias
     b = None if bias is None else dense_as(bias, dt)
     small, large = (x, y) if transposed else (y, x)
     v = window(large._shape[2:], small._shape[2:], w._shape[2:], stride, padding, dilation, groups)
-    if v.pointwise and b is None and groups == 1:
+    if conv_last.by_way_of(x, w, b, y, v, transposed):
+        pass
+    elif v.pointwise and b is None and groups == 1:
         (_input_gradient if transposed else _forward)(x, w, None, y, v)
     elif not _direct(_conv_input if transposed else _conv, x, w, b, y, w, v):
         return False
@@ -221,7 +223,9 @@ def _halves_forward(out: TensorBase, input: TensorBase, weight: TensorBase, bias
 def _halves_gradient(kernel: Any, a: TensorBase, b: TensorBase, out: TensorBase, weight: TensorBase, v: Window) -> bool:
     """The same of a gradient."""
     y = target(out, a._dtype)
-    if v.pointwise and v.groups == 1 and kernel is not _conv_weight:
+    if kernel is not _conv_weight and conv_last.by_way_of(a, b, None, y, v, kernel is _conv_input):
+        pass
+    elif v.pointwise and v.groups == 1 and kernel is not _conv_weight:
         (_forward if kernel is _conv else _input_gradient)(a, b, None, y, v)
     elif not _direct(kernel, a, b, None, y, weight, v):
         return False

@@ -11,12 +11,13 @@ from typing import Any, Final
 from .... import _native
 from ...._sizes import numel_of
 from ...._tensor_base import TensorBase, numel
-from .dense import deliver, dense_as, fresh, is_last, last_as, lies_last, operand, target, target_last
+from .dense import deliver, dense_as, fresh, fresh_last, is_last, last_as, lies_last, operand, target, target_last
 
 Ints = tuple[int, ...]
 _NONE: Final[tuple[Any, int, int]] = (None, 0, 0)
 _FLOATS: Final = ("float32", "float64", "bfloat16", "float16")
 _FEW: Final = 8
+_MANY: Final = 32
 _bgemm: Final[Any] = _native.bgemm
 _copy: Final[Any] = _native.copy
 
@@ -45,6 +46,20 @@ def _sums(kernel: Any, x: TensorBase, weight: TensorBase, bias: Any, out: Tensor
     w = weight if weight._dtype is x._dtype and is_last(weight) else dense_as(weight, x._dtype)
     return bool(kernel(*operand(x), *operand(w), *(_NONE if bias is None else operand(bias)), *operand(out),
                        1 if is_last(w) else 0, images, v.groups, w._shape[1], w._shape[0] // v.groups, *v.geometry()))
+
+
+def by_way_of(x: TensorBase, weight: TensorBase, bias: Any, out: TensorBase, v: Any, back: bool) -> bool:
+    """Whether row-major bfloat16 images were computed with channels last, where that is worth two copies: pairs of
+    channels side by side are what the CPU multiplies. With `back`, x is the result's gradient and out the input's."""
+    if (x._dtype.name != "bfloat16" or v.groups != 1 or v.pointwise or not 4 <= len(x._shape) <= 5
+            or min(weight._shape[:2]) < _MANY):
+        return False
+    y = fresh_last(out._shape, x._dtype)
+    kernel: Any = _native.conv_input_channels if back else _native.conv_channels
+    if not _sums(kernel, last_as(x, x._dtype), weight, bias, y, x._shape[0], v):
+        return False
+    deliver(out, y)
+    return True
 
 
 def _product(a: TensorBase, b: TensorBase, out: TensorBase, sizes: Ints, a_steps: Ints, b_steps: Ints,
