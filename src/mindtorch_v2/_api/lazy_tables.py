@@ -149,6 +149,9 @@ _LISTED = {
              "_convert_indices_from_coo_to_csr- _convert_indices_from_csr_to_coo- "
              "_embedding_bag_forward_only- _linalg_det- _linalg_slogdet- _linalg_check_errors- "
              "_linalg_eigvals=",
+    "inner_backward": "logit_backward= masked_scatter_backward= masked_select_backward= gather_backward= "
+                      "index_select_backward= rrelu_with_noise_backward= fractional_max_pool2d_backward= "
+                      "fractional_max_pool3d_backward=",
     "inner_layers": "_convolution- _convolution_mode- thnn_conv2d= slow_conv_dilated2d= slow_conv_transpose2d= "
                     "slow_conv3d= slow_conv_dilated3d= slow_conv_transpose3d= _batch_norm_impl_index- "
                     "_native_batch_norm_legit_no_training- _fused_rms_norm- rrelu_with_noise= "

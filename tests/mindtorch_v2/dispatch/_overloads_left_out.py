@@ -59,14 +59,14 @@ _LISTED = {
         _thnn_fused_lstm_cell_backward _weight_norm_differentiable_backward _weight_norm_interface_backward
         _weight_norm_interface_backward.out adaptive_avg_pool3d_backward.grad_input affine_grid_generator_backward
         batch_norm_backward conv_tbc_backward cummaxmin_backward cumprod_backward embedding_backward
-        fractional_max_pool2d_backward fractional_max_pool2d_backward.grad_input fractional_max_pool3d_backward
-        fractional_max_pool3d_backward.grad_input gather_backward glu_backward_jvp glu_backward_jvp.out glu_jvp
+        fractional_max_pool2d_backward.grad_input fractional_max_pool3d_backward.grad_input
+        glu_backward_jvp glu_backward_jvp.out glu_jvp
         glu_jvp.out grid_sampler_2d_backward grid_sampler_2d_backward.out grid_sampler_3d_backward
-        grid_sampler_3d_backward.out index_select_backward infinitely_differentiable_gelu_backward linear_backward
-        linear_backward.out logit_backward logit_backward.grad_input masked_scatter_backward masked_select_backward
+        grid_sampler_3d_backward.out infinitely_differentiable_gelu_backward linear_backward
+        linear_backward.out logit_backward.grad_input
         matmul_backward matmul_backward.out matrix_exp_backward max_pool2d_backward max_pool2d_backward.out
         multi_margin_loss_backward multi_margin_loss_backward.grad_input multilabel_margin_loss_backward
-        multilabel_margin_loss_backward.grad_input rrelu_with_noise_backward rrelu_with_noise_backward.out
+        multilabel_margin_loss_backward.grad_input rrelu_with_noise_backward.out
         soft_margin_loss_backward soft_margin_loss_backward.grad_input to_dense_backward trace_backward
     """,
     "factories with out=": """

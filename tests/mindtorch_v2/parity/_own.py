@@ -499,7 +499,9 @@ REASONS: dict[str, str] = dict.fromkeys(
     "asks or changes the tensor's geometry: `rows/test_private.py`",
 )
 # Tables whose rows are compared with PyTorch, or shown to refuse as it does, by `rows/test_inner.py`.
-INNER_TABLES = frozenset({"elsewhere", "fake_quantize", "inner", "inner_forward", "inner_layers", "probes"})
+INNER_TABLES = frozenset(
+    {"elsewhere", "fake_quantize", "inner", "inner_backward", "inner_forward", "inner_layers", "probes"}
+)
 
 
 def of_inner_tables(row: str) -> bool:
