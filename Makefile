@@ -178,6 +178,7 @@ install:
 	@rm -rf build/wheel $(VENV)/built.txt
 	@$(PY) -W ignore setup.py --quiet bdist_wheel --compression stored --dist-dir build/wheel
 	@$(PIP) install --no-deps --force-reinstall build/wheel/*.whl
+	@$(PY) -m mindtorch_v2 emulator --prefix > /dev/null 2>&1 || true  # unpacks the headers of operators; Linux only
 	@mv build/sources.txt $(VENV)/built.txt
 
 # The Gloo library as an engine of the backend `gloo` (docs/distributed.md): needs libgloo-dev; prints where it is.

@@ -114,8 +114,8 @@ def _sparse_copy(source: Any, library: Any) -> Any:
     compressed, plain = (
         (source.crow_indices(), source.col_indices()) if rows else (source.ccol_indices(), source.row_indices())
     )
-    parts = _copied(compressed, library), _copied(plain, library), _copied(source.values(), library)
-    return library.sparse_compressed_tensor(*parts, size, layout=getattr(library, name))
+    indices, values = (_copied(compressed, library), _copied(plain, library)), _copied(source.values(), library)
+    return library.sparse_compressed_tensor(*indices, values, size, layout=getattr(library, name))
 
 
 def _same_layout(source: Any, library: Any, device: str) -> Any:
