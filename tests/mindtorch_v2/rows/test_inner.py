@@ -158,7 +158,7 @@ aten.rrelu_with_noise_backward(m, m - 4, m / 9, 0.1, 0.3, True, False)
 aten.rrelu_with_noise_backward(m, m - 4, m / 9, 0.1, 0.3, False, False)
 aten.fractional_max_pool2d_backward(m[:1, :2][None], m.new_zeros(1, 4, 4), [2, 2], [1, 2], torch.tensor([[[5, 15]]]))
 aten.fractional_max_pool2d_backward(m[:1, :2][None], m.new_zeros(1, 4, 4), [2, 2], [3, 3], torch.tensor([[[5, 15]]]))
-aten.fractional_max_pool3d_backward(m[:1, :1][None, None], m.new_ones(1, 2, 2, 2), [2] * 3, [1] * 3, i.new_ones([1] * 4))
+aten.fractional_max_pool3d_backward(m.new_ones([1] * 4), m.new_ones(1, 2, 2, 2), [2] * 3, [1] * 3, i.new_ones([1] * 4))
 """
 _PROBES = """
 torch._foobar(m)
