@@ -32,7 +32,7 @@ _GOODBYE = (1 << 64) - 1
 # How far a rank has come: a question, and the answer, which its reading thread gives whatever the others do.
 _ASK, _TELL = _GOODBYE - 1, _GOODBYE - 2
 _NUMBER = struct.Struct("<Q")
-_PATIENCE = 0.5  # seconds that others get for the answer
+_PATIENCE = 2.0  # seconds that others get for the answer; on a busy machine they come late
 _GRACE = 1.0  # seconds for what others have sent, when a process is gone
 
 
