@@ -99,7 +99,6 @@ SMALL = (
     "_backends/cpu/ops/gamma_random.py",
     "_backends/cpu/ops/hashes.py",
     "_backends/cpu/ops/householder.py",
-    "_backends/cpu/ops/polynomials.py",
     "_backends/cpu/ops/vision.py",
     "_backends/npu/errors.py",
     "_backends/npu/memory_stats.py",

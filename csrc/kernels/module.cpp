@@ -11,7 +11,7 @@ extern PyMethodDef optimizer_methods[], conv_methods[], attention_methods[], cha
     conv_last_methods[], conv_channels_methods[], recurrent_methods[], grid_methods[], counting_methods[],
     fourier_methods[], members_methods[], linear_methods[], linear_blocked_methods[], dot_methods[],
     tensor_class_methods[], bags_methods[], bessel_methods[], orthogonal_methods[], qr_blocked_methods[], ctc_methods[],
-    select_methods[], grid_backward_methods[];
+    select_methods[], grid_backward_methods[], special_methods[], dlpack_methods[];
 // size.cpp
 namespace mt {
 extern PyTypeObject ShapeType;
@@ -38,34 +38,6 @@ static PyModuleDef module_def = {PyModuleDef_HEAD_INIT,
                                  nullptr,
                                  nullptr,
                                  nullptr};
-
-// DLPack's managed structs, of which only the deleters are looked at: before 1.0, and since.
-struct ManagedTensor {
-    unsigned char tensor[48];
-    void* context;
-    void (*deleter)(ManagedTensor*);
-};
-struct VersionedTensor {
-    uint32_t major, minor;
-    void* context;
-    void (*deleter)(VersionedTensor*);
-};
-
-template <class T>
-static void free_managed(PyObject* capsule, const char* name) {
-    PyObject *type, *value, *traceback;
-    PyErr_Fetch(&type, &value, &traceback);
-    auto* managed = static_cast<T*>(PyCapsule_GetPointer(capsule, name));
-    if (managed != nullptr && managed->deleter != nullptr) managed->deleter(managed);
-    PyErr_Restore(type, value, traceback);
-}
-
-// The destructor of a DLPack capsule nobody consumed. Not in Python: capsules die while exceptions are on their way, which
-// Python code must not run under.
-static void free_unconsumed(PyObject* capsule) {
-    if (PyCapsule_IsValid(capsule, "dltensor")) free_managed<ManagedTensor>(capsule, "dltensor");
-    if (PyCapsule_IsValid(capsule, "dltensor_versioned")) free_managed<VersionedTensor>(capsule, "dltensor_versioned");
-}
 
 PyMODINIT_FUNC PyInit__native(void) {
     // The table must outlive the module: CPython keeps pointers into it.
@@ -112,7 +84,9 @@ PyMODINIT_FUNC PyInit__native(void) {
                                          qr_blocked_methods,
                                          ctc_methods,
                                          select_methods,
-                                         grid_backward_methods};
+                                         grid_backward_methods,
+                                         special_methods,
+                                         dlpack_methods};
         for (const PyMethodDef* family : families)
             for (; family->ml_name; ++family) methods.push_back(*family);
         methods.push_back({nullptr, nullptr, 0, nullptr});
@@ -128,11 +102,6 @@ PyMODINIT_FUNC PyInit__native(void) {
         PyModule_AddObjectRef(module, "Method", reinterpret_cast<PyObject*>(&MethodType)) < 0 ||
         PyModule_AddObjectRef(module, "Overridable", reinterpret_cast<PyObject*>(&OverridableType)) < 0 ||
         PyModule_AddObjectRef(module, "TensorMeta", reinterpret_cast<PyObject*>(&TensorMetaType)) < 0) {
-        Py_DECREF(module);
-        return nullptr;
-    }
-    if (PyModule_AddObject(module, "CAPSULE_DESTRUCTOR", PyLong_FromVoidPtr(reinterpret_cast<void*>(free_unconsumed))) <
-        0) {
         Py_DECREF(module);
         return nullptr;
     }

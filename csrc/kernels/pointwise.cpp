@@ -28,6 +28,7 @@ struct Registered {
     Registered() {
         register_unary_float();
         register_binary_float();
+        register_special();
         register_activations();
         register_integer();
         register_complex();
@@ -47,7 +48,7 @@ MT_INLINE int cost_of(int op, Native native) {
     bool heavy = false;
     switch (op) {
 #define MT_CASE(name, ...) case OP_##name:
-        MT_UNARY_EXPRESSION_PAIRS(MT_CASE)
+        MT_UNARY_EXPRESSION_PAIRS(MT_CASE) MT_SPECIAL_UNARY_OPS(MT_CASE) MT_SPECIAL_BINARY_OPS(MT_CASE)
 #undef MT_CASE
         case OP_EXP: case OP_LOG: case OP_SIN: case OP_COS: case OP_TAN: case OP_TANH:
         case OP_SIGMOID: case OP_GELU: case OP_GELU_TANH: case OP_SILU: case OP_ERF: case OP_LGAMMA:

@@ -1,4 +1,4 @@
-"""DLPack in both directions, over ctypes: tensors share memory with other libraries without a copy.
+"""DLPack in both directions: tensors share memory with other libraries without a copy.
 
 A capsule holds one of two structs, told apart by its name: DLPack 1.0's, which begins with a version, for consumers
 that say they know it, else the older one. Memory of an NPU travels as DLPack's "extension device"; which library's
@@ -9,7 +9,6 @@ Invariant: whoever consumes a capsule calls its deleter exactly once; an unconsu
 
 from __future__ import annotations
 
-import ctypes
 from typing import Any
 
 from . import _native
@@ -83,74 +82,10 @@ _TYPES: dict[DType, tuple[int, int]] = {
 }
 
 
-class _Device(ctypes.Structure):
-    _fields_ = [("device_type", ctypes.c_int32), ("device_id", ctypes.c_int32)]
-
-
-class _DataType(ctypes.Structure):
-    _fields_ = [("code", ctypes.c_uint8), ("bits", ctypes.c_uint8), ("lanes", ctypes.c_uint16)]
-
-
-class _DLTensor(ctypes.Structure):
-    _fields_ = [
-        ("data", ctypes.c_void_p),
-        ("device", _Device),
-        ("ndim", ctypes.c_int32),
-        ("dtype", _DataType),
-        ("shape", ctypes.POINTER(ctypes.c_int64)),
-        ("strides", ctypes.POINTER(ctypes.c_int64)),
-        ("byte_offset", ctypes.c_uint64),
-    ]
-
-
-class _Managed(ctypes.Structure):
-    """The struct of DLPack before 1.0."""
-
-    name = b"dltensor"
-    used = b"used_dltensor"
-
-
-class _ManagedVersioned(ctypes.Structure):
-    """The struct of DLPack 1.0."""
-
-    name = b"dltensor_versioned"
-    used = b"used_dltensor_versioned"
-
-
-# Deleters are called with the address of the struct that holds them.
-_DELETER = ctypes.CFUNCTYPE(None, ctypes.c_void_p)
-_Managed._fields_ = [("dl_tensor", _DLTensor), ("manager_ctx", ctypes.c_void_p), ("deleter", _DELETER)]
-_ManagedVersioned._fields_ = [
-    ("major", ctypes.c_uint32),
-    ("minor", ctypes.c_uint32),
-    ("manager_ctx", ctypes.c_void_p),
-    ("deleter", _DELETER),
-    ("flags", ctypes.c_uint64),
-    ("dl_tensor", _DLTensor),
-]
-
-_api = ctypes.pythonapi
-_api.PyCapsule_New.restype = ctypes.py_object
-_api.PyCapsule_New.argtypes = [ctypes.c_void_p, ctypes.c_char_p, ctypes.c_void_p]
-_api.PyCapsule_IsValid.restype = ctypes.c_int
-_api.PyCapsule_IsValid.argtypes = [ctypes.py_object, ctypes.c_char_p]
-_api.PyCapsule_GetPointer.restype = ctypes.c_void_p
-_api.PyCapsule_GetPointer.argtypes = [ctypes.py_object, ctypes.c_char_p]
-_api.PyCapsule_SetName.restype = ctypes.c_int
-_api.PyCapsule_SetName.argtypes = [ctypes.py_object, ctypes.c_char_p]
-
-# Exported tensors by the address of their managed struct, alive until the consumer calls the deleter.
-_EXPORTED: dict[int, Any] = {}
 # What a hostile struct may say at most: more dimensions than any library makes, bytes that an address can count.
 _MOST_DIMENSIONS = 1024
 _MOST = 2**63 - 1
-
-
-def _release_export(address: int) -> None:
-    _EXPORTED.pop(address, None)
-
-
-_release = _DELETER(_release_export)
+_BY_TYPE: dict[tuple[int, int], DType] = {kind: dt for dt, kind in _TYPES.items()}
 
 
 def place(device: Device) -> tuple[int, int]:
@@ -195,17 +130,17 @@ def export(t: Any, stream: Any = -1, max_version: Any = None, dl_device: Any = N
         t = t.clone()
     if t._dtype not in _TYPES:
         raise BufferError(f"{_kind(t._dtype)} types are not supported by dlpack")
-    managed: Any = _ManagedVersioned() if versioned else _Managed()
-    if versioned:
-        managed.major, managed.minor = _VERSION
-        managed.flags = _IS_COPIED if copy else 0
-    _describe(t, managed, where)
-    address = ctypes.addressof(managed)
+    # Nobody is given memory behind a storage that has shrunk.
+    check_allocated(t)
+    bounds_checked(t, t._shape, t._stride, t._offset)
     # The view keeps the memory where it is as long as somebody has its address.
     # The number of a consumer's stream names nothing here: unless it says that it needs no order, wait for the device.
     held = memoryview(t._storage) if where[0] == _CPU_DEVICE else t._storage.hold(stream != -1)
-    _EXPORTED[address] = (managed, t, held)
-    return _api.PyCapsule_New(address, managed.name, _native.CAPSULE_DESTRUCTOR)
+    kind = _TYPES[t._dtype]
+    return _native.dlpack_make(
+        t.data_ptr() if numel(t) else 0, t._shape, t._stride, kind[0], kind[1], where[0], where[1],
+        _VERSION[0] if versioned else 0, _IS_COPIED if copy else 0, (t, held),
+    )  # fmt: skip
 
 
 def _kind(dt: DType) -> str:
@@ -214,46 +149,15 @@ def _kind(dt: DType) -> str:
     return "Bit" if name.startswith("bits") else "QUInt/QInt" if name.startswith(("qu", "qi")) else f"torch.{name}"
 
 
-def _describe(t: Any, managed: Any, where: tuple[int, int]) -> None:
-    """Fill in where the tensor lies, and its geometry. Nobody is given memory behind a storage that has shrunk."""
-    check_allocated(t)
-    bounds_checked(t, t._shape, t._stride, t._offset)
-    n = len(t._shape)
-    shape = (ctypes.c_int64 * max(n, 1))(*t._shape)
-    strides = (ctypes.c_int64 * max(n, 1))(*t._stride)
-    d = managed.dl_tensor
-    d.data = t.data_ptr() if numel(t) else None
-    d.device = _Device(*where)
-    d.ndim = n
-    d.dtype = _DataType(*_TYPES[t._dtype], 1)
-    # ctypes keeps what is assigned to a pointer alive with the struct.
-    d.shape = ctypes.cast(shape, ctypes.POINTER(ctypes.c_int64))
-    d.strides = ctypes.cast(strides, ctypes.POINTER(ctypes.c_int64))
-    d.byte_offset = 0
-    managed.deleter = _release
-
-
-class _Owner:
-    """Keeps a producer's memory alive and tells it when we are done."""
-
-    def __init__(self, managed: Any) -> None:
-        self.managed = managed
-
-    def __del__(self) -> None:
-        if self.managed.deleter:
-            self.managed.deleter(ctypes.addressof(self.managed))
-
-
-def _geometry(d: Any) -> tuple[tuple[int, ...], tuple[int, ...]]:
-    """Shape and strides as the producer says them; nothing is read through pointers that cannot hold them."""
-    if d.ndim < 0 or (d.ndim > 0 and not d.shape):
-        raise RuntimeError(f"from_dlpack: a tensor of {d.ndim} dimensions without a shape")
-    if d.ndim > _MOST_DIMENSIONS:
-        raise RuntimeError(f"from_dlpack: {d.ndim} dimensions, at most {_MOST_DIMENSIONS} are supported")
-    shape = tuple(d.shape[: d.ndim]) if d.ndim else ()
-    if any(n < 0 for n in shape):
+def _geometry(ndim: int, shape: Any, strides: Any) -> tuple[tuple[int, ...], tuple[int, ...]]:
+    """Shape and strides as the producer says them."""
+    if ndim > _MOST_DIMENSIONS:
+        raise RuntimeError(f"from_dlpack: {ndim} dimensions, at most {_MOST_DIMENSIONS} are supported")
+    if shape is None:
+        raise RuntimeError(f"from_dlpack: a tensor of {ndim} dimensions without a shape")
+    if any([n < 0 for n in shape]):
         raise RuntimeError(f"from_dlpack: negative sizes in shape {shape}")
-    return shape, tuple(d.strides[: d.ndim]) if d.strides and d.ndim else contiguous_strides(shape)
+    return shape, contiguous_strides(shape) if strides is None else strides
 
 
 def from_dlpack(ext_tensor: Any, *, device: Any = None, copy: bool | None = None) -> Any:
@@ -314,42 +218,36 @@ def _produced(producer: Any, asked: dict[str, Any]) -> Any:
 
 def _consume(capsule: Any) -> Any:
     """The tensor of a capsule, which is used up."""
-    kind: Any = next((k for k in (_ManagedVersioned, _Managed) if _api.PyCapsule_IsValid(capsule, k.name)), None)
-    if kind is None:
+    taken: Any = _native.dlpack_take(capsule)
+    if taken is None:
         raise RuntimeError(
             "from_dlpack received an invalid capsule. Note that DLTensor capsules can be consumed only once, so "
             "you might have already constructed a tensor from it once."
         )
-    address = _api.PyCapsule_GetPointer(capsule, kind.name)
-    managed = kind.from_address(address)
-    if kind is _ManagedVersioned and managed.major > _VERSION[0]:
-        # Nothing else of a struct of another major version may be read, nor the capsule be taken.
-        raise BufferError(f"from_dlpack: the capsule is of DLPack {managed.major}, the newest known is {_VERSION[0]}")
-    _api.PyCapsule_SetName(capsule, kind.used)
-    owner = _Owner(managed)
-    d = managed.dl_tensor
-    if d.device.device_type == _EXTENSION_DEVICE and address in _EXPORTED:
-        return _EXPORTED[address][1].detach()
-    if d.device.device_type != _CPU_DEVICE:
+    major, place_type, code, bits, lanes, ndim, sizes, steps, address, owner, source = taken
+    if major > _VERSION[0]:
+        # Nothing else of a struct of another major version was read, nor the capsule taken.
+        raise BufferError(f"from_dlpack: the capsule is of DLPack {major}, the newest known is {_VERSION[0]}")
+    if place_type == _EXTENSION_DEVICE and source is not None:
+        return source[0].detach()
+    if place_type != _CPU_DEVICE:
         raise RuntimeError(
-            f"from_dlpack: cannot import from DLPack device {d.device.device_type}; only cpu, and this library's own "
+            f"from_dlpack: cannot import from DLPack device {place_type}; only cpu, and this library's own "
             "NPU tensors, are supported"
         )
-    found = [k for k, v in _TYPES.items() if v == (d.dtype.code, d.dtype.bits) and d.dtype.lanes == 1]
-    if not found:
-        raise RuntimeError(f"Unsupported DLPack type: code {d.dtype.code}, {d.dtype.bits} bits, {d.dtype.lanes} lanes")
-    shape, stride = _geometry(d)
-    if any(s < 0 for s in stride):
+    dt = _BY_TYPE.get((code, bits)) if lanes == 1 else None
+    if dt is None:
+        raise RuntimeError(f"Unsupported DLPack type: code {code}, {bits} bits, {lanes} lanes")
+    shape, stride = _geometry(ndim, sizes, steps)
+    if any([s < 0 for s in stride]):
         raise RuntimeError("from_dlpack: negative strides are not supported; make a copy of the array first")
-    dt = found[0]
-    span = 0 if 0 in shape else 1 + sum((n - 1) * s for n, s in zip(shape, stride))
-    if span * dt.itemsize > _MOST or (span and not d.data):
+    span = 0 if 0 in shape else 1 + sum([(n - 1) * s for n, s in zip(shape, stride)])
+    if span * dt.itemsize > _MOST or (span and not address):
         raise RuntimeError(
             f"from_dlpack: shape {shape} with strides {stride} reaches {span * dt.itemsize} bytes of "
-            f"memory at {d.data or 0:#x}"
+            f"memory at {address:#x}"
         )
-    storage = _native.Storage.wrap((d.data or 0) + d.byte_offset, span * dt.itemsize, owner)
-    return make(storage, 0, shape, stride, dt, CPU, CPU_KEY)
+    return make(_native.Storage.wrap(address, span * dt.itemsize, owner), 0, shape, stride, dt, CPU, CPU_KEY)
 
 
 def to_dlpack(tensor: Any) -> Any:

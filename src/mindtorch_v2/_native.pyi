@@ -356,9 +356,6 @@ def tolist(*args: Any) -> Any: ...
 # Unary, binary and ternary operators, by the names in csrc/kernels/pointwise.h.
 def __getattr__(name: str) -> int: ...
 
-# The address of the function that frees a DLPack capsule nobody consumed.
-CAPSULE_DESTRUCTOR: Final[int]
-
 # Reducing operators.
 SUM: Final[int]
 PROD: Final[int]
@@ -1366,6 +1363,39 @@ def bessel(
     kind: int, x: Storage, x_offset: int, x_code: int, out: Storage, out_offset: int, out_code: int, n: int, /
 ) -> None:
     """A modified Bessel function of each element."""
+
+def frexp(
+    x: Storage,
+    x_offset: int,
+    x_code: int,
+    mantissa: Storage,
+    mantissa_offset: int,
+    mantissa_code: int,
+    exponent: Storage,
+    exponent_offset: int,
+    exponent_code: int,
+    n: int,
+    /,
+) -> None:
+    """Mantissas and exponents of floats."""
+
+def dlpack_make(
+    address: int,
+    shape: tuple[int, ...],
+    strides: tuple[int, ...],
+    code: int,
+    bits: int,
+    device_type: int,
+    device: int,
+    version: int,
+    flags: int,
+    owner: Any,
+    /,
+) -> Any:
+    """A capsule of a tensor."""
+
+def dlpack_take(capsule: Any, /) -> tuple[Any, ...] | None:
+    """What a capsule says, which is used up."""
 
 def bag_rows(
     weight: Storage,

@@ -76,7 +76,7 @@ _ldexp_rule = pointwise(kind="float").bind(registry.get("mul"))
 _STEPS = {2: 126, 4: 126, 8: 1022}
 
 
-def _ldexp(self: Any, other: Any) -> Any:
+def ldexp(self: Any, other: Any) -> Any:
     if not self._dtype.is_floating_point or other._dtype.is_inexact:
         return self * _pow.call((2.0, other))
     x = wide(self)
@@ -89,7 +89,7 @@ def _ldexp(self: Any, other: Any) -> Any:
     return x.to(self._dtype)
 
 
-op("ldexp(Tensor self, Tensor other) -> Tensor", meta=_ldexp_meta, inplace="function", kernel=_ldexp,
+op("ldexp(Tensor self, Tensor other) -> Tensor", meta=_ldexp_meta, inplace="function", kernel=ldexp,
    out=Target("cast", "ldexp can't be cast to the desired output type {got}"),
    grad=dict(self=lambda g, other: times(g, _pow.call((2.0, other))),
              other=lambda g, result: times(g, result) * math.log(2)))

@@ -282,10 +282,22 @@ def test_filling_an_expanded_tensor_writes_each_place_once() -> None:
 def test_a_dlpack_struct_that_lies_about_its_size() -> None:
     import ctypes
 
-    from mindtorch_v2 import _dlpack
+    class Tensor(ctypes.Structure):
+        _fields_ = [
+            ("data", ctypes.c_void_p),
+            ("device", ctypes.c_int32 * 2),
+            ("ndim", ctypes.c_int32),
+            ("dtype", ctypes.c_uint8 * 4),
+            ("shape", ctypes.c_void_p),
+            ("strides", ctypes.c_void_p),
+            ("byte_offset", ctypes.c_uint64),
+            ("context", ctypes.c_void_p),
+            ("deleter", ctypes.c_void_p),
+        ]
 
     memory = (ctypes.c_float * 4)()
     new = ctypes.pythonapi.PyCapsule_New
+    new.restype, new.argtypes = ctypes.py_object, [ctypes.c_void_p, ctypes.c_char_p, ctypes.c_void_p]
     for dimensions, sizes, words in (
         (-1, [], "-1 dimensions without a shape"),
         (3, [], "3 dimensions without a shape"),
@@ -294,15 +306,14 @@ def test_a_dlpack_struct_that_lies_about_its_size() -> None:
         (2, [2**62, 4], "overflowed"),
         (1, [2**62], "bytes of memory"),
     ):
-        managed = _dlpack._Managed()
-        tensor = managed.dl_tensor
+        tensor = Tensor()
         tensor.data, tensor.ndim = ctypes.addressof(memory), dimensions
-        tensor.device, tensor.dtype = _dlpack._Device(1, 0), _dlpack._DataType(2, 32, 1)
+        tensor.device[:], tensor.dtype[:] = [1, 0], [2, 32, 1, 0]
         shape = (ctypes.c_int64 * len(sizes))(*sizes)
         if sizes:
-            tensor.shape = ctypes.cast(shape, ctypes.POINTER(ctypes.c_int64))
+            tensor.shape = ctypes.addressof(shape)
         with pytest.raises(RuntimeError, match=words):
-            torch.from_dlpack(new(ctypes.addressof(managed), b"dltensor", None))
+            torch.from_dlpack(new(ctypes.addressof(tensor), b"dltensor", None))
 
 
 # -- memory whose address was given away ------------------------------------------------------------------------------

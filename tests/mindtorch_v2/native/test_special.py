@@ -98,3 +98,94 @@ def test_remainders_and_lengths_of_doubles() -> None:
             np.testing.assert_array_equal(np.signbit(found)[known == 0], np.signbit(known)[known == 0])
             length = np.hypot(a, b)
             np.testing.assert_allclose(torch.hypot(x, y).numpy(), length, rtol=3e-16, atol=5e-324)
+
+
+# -- functions of special.cpp ---------------------------------------------------------------------------------------
+FAR = np.array([0.0, -0.0, np.nan, 1e-300, 1e-30, -1e-30])
+TAILS = np.concatenate([spread(1e-6, 1 - 1e-6), 10.0 ** -np.linspace(1, 300, 500), [0.0, 1.0, -0.1, 1.1, np.nan]])
+ONE: list[tuple[str, Callable[[Any], Any], Any]] = [
+    ("bessel_j0", scipy_special.j0, np.concatenate([spread(-40, 40), FAR])),
+    ("bessel_j1", scipy_special.j1, np.concatenate([spread(-40, 40), FAR])),
+    ("bessel_y0", scipy_special.y0, np.concatenate([spread(-1, 40), FAR])),
+    ("bessel_y1", scipy_special.y1, np.concatenate([spread(-1, 40), FAR])),
+    ("spherical_bessel_j0", lambda x: scipy_special.spherical_jn(0, x), np.concatenate([spread(-40, 40), FAR])),
+    ("erfcx", scipy_special.erfcx, np.concatenate([spread(-5, 50), [-30.0, 1e12, np.inf], FAR])),
+    ("log_ndtr", scipy_special.log_ndtr, np.concatenate([spread(-300, 5), FAR])),
+    ("ndtri", scipy_special.ndtri, TAILS),
+    ("entr", scipy_special.entr, np.concatenate([spread(-1, 50), FAR])),
+]
+
+
+@pytest.mark.parametrize("case", ONE, ids=lambda c: str(c[0]))
+@pytest.mark.parametrize("dtype", ["float32", "float64"])
+def test_one_operand(case: tuple[str, Callable[[Any], Any], Any], dtype: str) -> None:
+    name, exact, x = case
+    given = x.astype(dtype)
+    with np.errstate(all="ignore"):
+        expected = exact(given.astype("float64")).astype(dtype)
+    # Near a zero of a Bessel function only the distance from it is known.
+    relative, absolute = (2e-6, 2e-7) if dtype == "float32" else (4e-14, 1e-14)
+    for laid in (torch.from_numpy(given), torch.from_numpy(np.repeat(given, 2))[::2]):
+        np.testing.assert_allclose(getattr(torch.special, name)(laid).numpy(), expected, relative, absolute)
+    assert getattr(torch.special, name)(torch.empty(0, 3)).shape == (0, 3)
+
+
+def test_zeta_and_polygamma() -> None:
+    s, q = np.meshgrid(np.linspace(1.01, 40, 60), 10.0 ** np.linspace(-3, 6, 80))
+    got = torch.special.zeta(torch.from_numpy(s), torch.from_numpy(q)).numpy()
+    np.testing.assert_allclose(got, scipy_special.zeta(s, q), 2e-13)
+    whole, below = torch.tensor([2.0, 3.0, 4.0, 2.0, 2.5]).double(), torch.tensor([-3.5, -0.25, -4503599.5, -3, -0.5])
+    given = torch.special.zeta(whole, below.double()).tolist()
+    assert abs(given[0] - (math.pi**2 / 2 + sum((k + 0.5) ** -2 for k in range(4)))) < 1e-12
+    assert given[3] == math.inf and math.isnan(given[4])
+    x = np.concatenate([spread(0.1, 30), [-0.5, -1.5]])
+    for n in (0, 2, 3, 7):
+        got = torch.polygamma(n, torch.from_numpy(x)).numpy()
+        expected = scipy_special.digamma(x) if n == 0 else (-1) ** (n + 1) * math.factorial(n) * torch.special.zeta(
+            n + 1.0, torch.from_numpy(x)).numpy()  # fmt: skip
+        np.testing.assert_allclose(got, expected, 1e-12, 1e-14)
+
+
+def test_polynomials_of_every_degree() -> None:
+    x, n = np.meshgrid(np.linspace(-1, 1, 41), [-3, 0, 1, 2, 5, 60, 16384, 20000, 10**6, 2**62])
+    angle = np.arccos(x)
+    got = torch.special.chebyshev_polynomial_t(torch.from_numpy(x), torch.from_numpy(n)).numpy()
+    expected = np.where(n < 0, 0.0, np.cos(n * angle))
+    np.testing.assert_allclose(got[n <= 20000], expected[n <= 20000], 0, 1e-9)
+    assert np.abs(got).max() <= 1 + 1e-9
+    for name, exact in (("hermite_polynomial_h", scipy_special.eval_hermite),
+                        ("hermite_polynomial_he", scipy_special.eval_hermitenorm),
+                        ("laguerre_polynomial_l", scipy_special.eval_laguerre),
+                        ("legendre_polynomial_p", scipy_special.eval_legendre)):  # fmt: skip
+        near = (n >= 0) & (n <= 60)
+        got = getattr(torch.special, name)(torch.from_numpy(x[near]), torch.from_numpy(n[near])).numpy()
+        np.testing.assert_allclose(got, exact(n[near], x[near]), 1e-9, 1e-9)
+    shifted = torch.special.shifted_chebyshev_polynomial_u(torch.tensor([0.25, 1.0]), 7.0).tolist()
+    assert shifted == pytest.approx(torch.special.chebyshev_polynomial_u(torch.tensor([-0.5, 1.0]), 7.0).tolist())
+
+
+@pytest.mark.parametrize("dtype", ["float16", "float32", "float64"])
+def test_mantissas_and_exponents(dtype: str) -> None:
+    given = np.array([[0.0, -0.0, 1.0, -3.5], [6e4, 6e-8, np.inf, np.nan]]).astype(dtype)
+    for x in (torch.from_numpy(given), torch.from_numpy(given).t()):
+        mantissa, exponent = torch.frexp(x)
+        expected = np.frexp(x.numpy())
+        np.testing.assert_array_equal(mantissa.numpy(), expected[0])
+        finite = np.isfinite(x.numpy())
+        np.testing.assert_array_equal(exponent.numpy()[finite], expected[1][finite])
+        back = torch.ldexp(mantissa, exponent)
+        np.testing.assert_array_equal(back.numpy()[finite], x.numpy()[finite])
+
+
+def test_an_out_that_is_an_input_is_written_last() -> None:
+    """Kernels that read after they write go straight to an `out=` of its own memory only."""
+    x = torch.arange(6.0).reshape(2, 3)
+    expected = x.flip(0)
+    index = torch.tensor([1, 0])
+    assert torch.equal(torch.index_select(x, 0, index, out=torch.empty(2, 3)), expected)
+    values, places = torch.empty(2, 3), torch.empty(2, 3, dtype=torch.int64)
+    torch.cummax(x, 1, out=(values, places))
+    assert torch.equal(values, x) and places.tolist() == [[0, 1, 2], [0, 1, 2]]
+    both = torch.stack([x, x])
+    torch.cummax(both[0], 1, out=(both[1], places))
+    assert torch.equal(both[1], x)

@@ -1,6 +1,6 @@
 """CPU lines of the pointwise operators.
 
-Invariant: every line is a native kernel; the long tail goes through SciPy on views of the same memory.
+Invariant: every line is a native kernel.
 """
 from __future__ import annotations
 
@@ -13,7 +13,6 @@ from ...._ops.pointwise import equal, logaddexp_parts, nan_to_num_parts
 from ...._tensor_base import is_contiguous
 from ..kernels.pointwise import Choice, IsFinite, MaskedFill, OfFloats
 from ..lines import binary, cpu, into, makes, ternary, unary
-from ..numpy_view import np_view
 
 for _name in ("neg", "abs", "sign", "sgn", "reciprocal", "sqrt", "rsqrt", "square", "exp", "exp2", "expm1", "log",
               "log2", "log10", "log1p", "sin", "cos", "tan", "asin", "acos", "atan", "sinh", "cosh", "asinh", "acosh",
@@ -58,32 +57,17 @@ cpu("nan_to_num", OfFloats(1, into(_nan_to_num, aliasing=True), PartsKernel(nan_
 
 
 def _polygamma(out: Any, n: int, self: Any) -> None:
-    import numpy
-    from scipy import special
-
-    wide = "float64" if out._dtype.itemsize == 8 else "float32"
-    x = np_view(self).astype(wide)
-    with numpy.errstate(all="ignore"):
-        np_view(out)[...] = _trigamma(x) if n == 1 else special.polygamma(n, x.astype("float64"))
-
-
-def _trigamma(x: Any) -> Any:
-    """PyTorch's series, in the precision of its argument, so that both err alike near the poles."""
-    import numpy
-
-    reflected = x < 0.5
-    sine = numpy.sin(numpy.asarray(numpy.pi, x.dtype) * x)
-    result = numpy.where(reflected, -(numpy.asarray(numpy.pi ** 2, x.dtype) / (sine * sine)), 0).astype(x.dtype)
-    x = numpy.where(reflected, 1 - x, x)
-    for _ in range(6):
-        result += 1 / (x * x)
-        x = x + 1
-    z = 1 / (x * x)
-    result += (1 + 1 / (2 * x) + z * (1 / 6 - z * (1 / 30 - z * (1 / 42)))) / x
-    return numpy.where(reflected, -result, result)
+    code = out._dtype.code
+    if n == 0:
+        _native.unary(_native.DIGAMMA, self._storage, int(self._offset), self._stride, self._dtype.code,
+                      out._storage, int(out._offset), out._stride, code, self._shape, code)
+        return
+    _native.binary(_native.POLYGAMMA, self._storage, int(self._offset), self._stride, self._dtype.code, n, 0, (), 0,
+                   out._storage, int(out._offset), out._stride, code, self._shape, code, 1)
 
 
-cpu("polygamma", into(_polygamma))
+cpu("polygamma", into(_polygamma, aliasing=True))
+cpu("polygamma.method", into(lambda out, self, n: _polygamma(out, n, self), aliasing=True))
 
 
 def _equal(self: Any, other: Any) -> bool:

@@ -1,20 +1,19 @@
-"""CPU lines of special functions: modified Bessel functions natively, others by SciPy and NumPy.
+"""CPU lines of special functions: natively, but for Airy's and the incomplete gamma functions, which are SciPy's.
 
 Invariant: values are computed in float64 and rounded once.
 """
 from __future__ import annotations
 
-from collections.abc import Callable
 from typing import Any
 
 from .... import _native
 from ...._ops.rules.layout import expand_strides
-from ...._ops.special import POLYNOMIALS
+from ...._ops.special import POLYNOMIALS, ldexp
 from ...._tensor_base import TensorBase, numel
+from ...common.runtime import copy_same_device
 from ..kernels.dense import deliver, dense_as, operand, target, wide_dtype
-from ..lines import binary, cpu, into
+from ..lines import binary, cpu, into, unary
 from ..numpy_view import np_view
-from .polynomials import far_polynomial
 
 
 def _wide(x: Any) -> Any:
@@ -36,11 +35,34 @@ def scipy_special(name: str) -> Any:
     return into(kernel)
 
 
-for _name, _theirs in (
-        ("igamma", "gammainc"), ("igammac", "gammaincc"), ("special_erfcx", "erfcx"), ("special_log_ndtr", "log_ndtr"),
-        ("special_ndtri", "ndtri"), ("special_zeta", "zeta"), ("special_bessel_j0", "j0"), ("special_bessel_j1", "j1"),
-        ("special_bessel_y0", "y0"), ("special_bessel_y1", "y1")):
-    cpu(_name, scipy_special(_theirs))
+cpu("igamma", scipy_special("gammainc"))
+cpu("igammac", scipy_special("gammaincc"))
+for _name in ("bessel_j0", "bessel_j1", "bessel_y0", "bessel_y1", "spherical_bessel_j0", "erfcx", "log_ndtr", "ndtri",
+              "entr"):
+    cpu(f"special_{_name}", unary(_name.upper()))
+for _name in ("zeta", "xlog1py", *POLYNOMIALS):
+    cpu(f"special_{_name}", binary(_name.upper()))
+
+
+def _logit(out: Any, self: Any, eps: float | None) -> None:
+    _native.unary(_native.LOGIT, self._storage, int(self._offset), self._stride, self._dtype.code, out._storage,
+                  int(out._offset), out._stride, out._dtype.code, self._shape, out._dtype.code,
+                  -1.0 if eps is None else eps, 0, 0)
+
+
+def _ldexp(out: Any, self: Any, other: Any) -> None:
+    if not self._dtype.is_floating_point or other._dtype.is_inexact:
+        copy_same_device(out, ldexp(self, other))
+        return
+    shape = out._shape
+    code = out._dtype.code
+    _native.binary(_native.LDEXP, self._storage, int(self._offset), expand_strides(self, shape), self._dtype.code,
+                   other._storage, int(other._offset), expand_strides(other, shape), other._dtype.code,
+                   out._storage, int(out._offset), out._stride, code, shape, code, 1)
+
+
+cpu("logit", into(_logit, aliasing=True))
+cpu("ldexp", into(_ldexp, aliasing=True, calls_ops=True))
 
 
 def _modified(kind: int) -> Any:
@@ -70,69 +92,7 @@ def _airy(out: Any, self: Any) -> None:
     np_view(out)[...] = special.airy(_wide(self))[0]
 
 
-def _spherical(out: Any, self: Any) -> None:
-    import numpy
-
-    x = _wide(self)
-    safe = numpy.where(x == 0, 1, x)
-    with numpy.errstate(all="ignore"):
-        np_view(out)[...] = numpy.where(numpy.isinf(x), 0, numpy.where(x == 0, 1, numpy.sin(safe) / safe))
-
-
 cpu("special_airy_ai", into(_airy))
-cpu("special_spherical_bessel_j0", into(_spherical))
-
-
-# -- polynomials by their recurrences --------------------------------------------------------------------------------
-Step = Callable[[Any, int, Any, Any], Any]
-_FIRST: dict[str, Callable[[Any], Any]] = {
-    "t": lambda x: x, "u": lambda x: 2 * x, "v": lambda x: 2 * x - 1, "w": lambda x: 2 * x + 1,
-    "h": lambda x: 2 * x, "he": lambda x: x, "l": lambda x: 1 - x, "p": lambda x: x,
-}
-_NEXT: dict[str, Step] = {
-    "h": lambda x, k, q, p: 2 * x * q - 2 * k * p,
-    "he": lambda x, k, q, p: x * q - k * p,
-    "l": lambda x, k, q, p: ((2 * k + 1 - x) * q - k * p) / (k + 1),
-    "p": lambda x, k, q, p: ((2 * k + 1) * x * q - k * p) / (k + 1),
-}
-
-
-def _chebyshev(x: Any, k: int, q: Any, p: Any) -> Any:
-    return 2 * x * q - p
-
-
-# Recurrences end here; of higher degrees the closed or the asymptotic form is as exact and takes no time.
-_FAR = 16384
-
-
-def _polynomial(name: str) -> Any:
-    kind = name.rpartition("_")[2]
-    shifted = name.startswith("shifted")
-
-    def kernel(out: Any, x: Any, n: Any) -> None:
-        import numpy
-
-        at, degree = numpy.broadcast_arrays(_wide(x), numpy.trunc(_wide(n)))
-        if shifted:
-            at = 2 * at - 1
-        # As in PyTorch, whose degrees are whole numbers of 64 bits: others have become negative ones.
-        degree = numpy.where(numpy.abs(degree) < 2.0**63, degree, -1.0)
-        near = numpy.where(degree <= _FAR, degree, -1.0)
-        with numpy.errstate(all="ignore"):
-            before, current = numpy.ones_like(at), _FIRST[kind](at)
-            value = numpy.where(near < 0, 0.0, numpy.where(near == 0, before, current))
-            for k in range(1, int(near.max(initial=0))):
-                before, current = current, _NEXT.get(kind, _chebyshev)(at, k, current, before)
-                value = numpy.where(near == k + 1, current, value)
-            if (degree > _FAR).any():
-                value = numpy.where(degree > _FAR, far_polynomial(kind, at, degree), value)
-        np_view(out)[...] = value
-
-    return into(kernel)
-
-
-for _name in POLYNOMIALS:
-    cpu(f"special_{_name}", _polynomial(_name))
 
 
 # -- bits and whole numbers -----------------------------------------------------------------------------------------
@@ -154,12 +114,13 @@ def _nextafter(out: Any, self: Any, other: Any) -> None:
 
 
 def _frexp(outs: Any, self: Any) -> None:
-    import numpy
-
-    x = np_view(self)
-    mantissa, exponent = numpy.frexp(x.astype("float32") if x.dtype.itemsize == 2 else x)
-    np_view(outs[0])[...] = mantissa
-    np_view(outs[1])[...] = exponent
+    mantissa, exponent = outs
+    dt = wide_dtype(self._dtype)
+    result, powers = target(mantissa, dt), target(exponent, exponent._dtype)
+    if numel(self):
+        _native.frexp(*operand(dense_as(self, dt)), *operand(result), *operand(powers), numel(self))
+    deliver(mantissa, result)
+    deliver(exponent, powers)
 
 
 cpu("gcd", binary("GCD"))
