@@ -68,10 +68,36 @@ class IntoKernel(Kernel):
             raise no_memory(e) from None
 
     def into(self, op: Op, args: tuple[Any, ...], spec: Spec, out: TensorBase) -> bool:
-        if not self.aliasing or out._dtype is not spec.dtype:
+        if not (self.aliasing and out._dtype is spec.dtype) and not stands_for(out, spec, args):
             return False
         self.fn(out, *args)
         return True
+
+    def into_all(self, args: tuple[Any, ...], specs: list[Spec], outs: tuple[Any, ...]) -> bool:
+        storages: list[Any] = []
+        for i, spec in enumerate(specs):
+            out = outs[i]
+            if not isinstance(out, TensorBase) or not stands_for(out, spec, args) or out._storage in storages:
+                return False
+            storages.append(out._storage)
+        self.fn(outs, *args)
+        return True
+
+
+def stands_for(out: TensorBase, spec: Spec, args: tuple[Any, ...]) -> bool:
+    """Whether a tensor is what would be made for this result, and none of the arguments shares its memory: a kernel
+    that reads its operands after it has begun to write may write to it."""
+    if out._dtype is not spec.dtype or out._offset != 0 or out._shape != spec.shape or out._stride != spec.stride:
+        return False
+    for a in args:
+        if isinstance(a, TensorBase):
+            if a._storage is out._storage:
+                return False
+        elif isinstance(a, (tuple, list)):
+            for x in a:
+                if isinstance(x, TensorBase) and x._storage is out._storage:
+                    return False
+    return True
 
 
 @final
@@ -260,6 +286,10 @@ class OutKernel(Kernel):
             check_out(op.overlap, outs[i], plain)
             check_resize(outs[i], s, plain)
         fit_all(outs, specs, targets)
+        if isinstance(kernel, IntoKernel) and kernel.into_all(plain, specs, outs):
+            for out in outs:
+                bump(out)
+            return outs
         results = kernel.run(func, plain, keys & BACKENDS)
         for i, r in enumerate(results):
             copy_same_device(outs[i], r)
