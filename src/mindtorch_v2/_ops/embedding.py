@@ -70,9 +70,11 @@ def _one_hot(self: Any, num_classes: int) -> Any:
         return self.new_zeros(self._shape + (num_classes,))
     if self._keys & META and num_classes != -1:
         return self.new_zeros(self._shape + (num_classes,))
-    if self._keys == CPU and num_classes > 0:
+    if self._keys == CPU and (num_classes > 0 or num_classes == -1):
         try:
-            return self.new_zeros(self._shape + (num_classes,)).scatter_(-1, self.unsqueeze(-1), 1)
+            classes = num_classes if num_classes > 0 else self.max().item() + 1
+            if 0 < classes <= LONG_MAX:
+                return self.new_zeros(self._shape + (classes,)).scatter_(-1, self.unsqueeze(-1), 1)
         except RuntimeError:
             pass  # a class is out of range: which, is said below
     if self._keys & CPU:

@@ -22,6 +22,7 @@ from .rules.base import like, wrap_dim
 from .rules.pointwise import broadcast_shapes
 from .table import composite, op
 
+_MM = registry.get("mm")
 _MATMUL = registry.get("matmul")
 
 _norm = registry.get("linalg_vector_norm")
@@ -508,6 +509,11 @@ def _multi_dot(tensors: Any) -> Any:
     n = len(tensors)
     if n < 2:
         raise RuntimeError("multi_dot(): expected at least 2 tensors but got " + str(n))
+    if n == 2:
+        a, b = tensors
+        plain = len(a._shape) == 2 == len(b._shape) and a._dtype is b._dtype and a._shape[1] == b._shape[0]
+        if plain and not (a._keys | b._keys) & SPARSE:
+            return _MM.call((a, b))
     parts = list(tensors)
     if parts[0].dim() == 1:
         parts[0] = parts[0].unsqueeze(0)

@@ -149,40 +149,9 @@ _composed("swapaxes(Tensor(a) self, int axis0, int axis1) -> Tensor(a)", compose
 _composed("swapdims(Tensor(a) self, int dim0, int dim1) -> Tensor(a)", composed.SWAP)
 
 
-def _movedim(self: Any, source: Ints, destination: Ints) -> Any:
-    n = self.dim()
-    if len(source) != len(destination):
-        raise RuntimeError(
-            f"movedim: Invalid source or destination dims: source ({list(source)} dims) should contain the same number "
-            f"of dims as destination ({list(destination)} dims)")
-    src = [wrap_dim(d, n) for d in source]
-    dst = [wrap_dim(d, n) for d in destination]
-    if len(set(src)) != len(src):
-        raise RuntimeError(f"movedim: repeated dim in `source` ({list(source)})")
-    if len(set(dst)) != len(dst):
-        raise RuntimeError(f"movedim: repeated dim in `destination` ({list(destination)})")
-    if n == 0:
-        return ALIAS.call((self,))
-    order = [-1] * n
-    for s, d in zip(src, dst):
-        order[d] = s
-    rest = iter([i for i in range(n) if i not in src])
-    return PERMUTE.call((self, tuple(o if o >= 0 else next(rest) for o in order)))
-
-
-def _move_one(self: Any, source: int, destination: int) -> Any:
-    n = len(self._shape)
-    src, dst = wrap_dim(source, n), wrap_dim(destination, n)
-    if n == 0:
-        return ALIAS.call((self,))
-    order = list(range(n))
-    order.insert(dst, order.pop(src))
-    return PERMUTE.call((self, tuple(order)))
-
-
 for _name in ("movedim", "moveaxis"):
-    composite(f"{_name}.int(Tensor(a) self, int source, int destination) -> Tensor(a)", _move_one)
-    composite(f"{_name}.intlist(Tensor(a) self, int[] source, int[] destination) -> Tensor(a)", _movedim)
+    composite(f"{_name}.int(Tensor(a) self, int source, int destination) -> Tensor(a)", composed.move_one)
+    composite(f"{_name}.intlist(Tensor(a) self, int[] source, int[] destination) -> Tensor(a)", composed.move_many)
 
 
 def _adjoint(self: Any, name: str = "adjoint()") -> Any:

@@ -8,6 +8,7 @@ from __future__ import annotations
 from typing import Any, Final, final
 
 from ..._backends.common.view import infer_size
+from ..._core_operators import CORE
 from ..._dispatch.op import Kernel, Op
 from ..._layout import contiguous_format
 from ..._mypyc import i64
@@ -124,6 +125,46 @@ class NarrowKernel(Kernel):
         if start > size - length:
             raise RuntimeError(f"start ({start}) + length ({length}) exceeds dimension size ({size}).")
         return ROWS.slice.call((src, args[1], int(start), int(start + length), 1))
+
+
+def move_one(self: TensorBase, source: int, destination: int) -> Any:
+    """movedim of one dimension"""
+    n = len(self._shape)
+    src = wrap_dim(source, n)
+    dst = wrap_dim(destination, n)
+    if n == 0:
+        return CORE.alias.call((self,))
+    order = list(range(n))
+    order.insert(dst, order.pop(src))
+    return ROWS.permute.call((self, tuple(order)))
+
+
+def move_many(self: TensorBase, source: Ints, destination: Ints) -> Any:
+    """movedim of several dimensions"""
+    n = len(self._shape)
+    if len(source) != len(destination):
+        raise RuntimeError(
+            f"movedim: Invalid source or destination dims: source ({list(source)} dims) should contain the same number "
+            f"of dims as destination ({list(destination)} dims)"
+        )
+    src = [wrap_dim(d, n) for d in source]
+    dst = [wrap_dim(d, n) for d in destination]
+    if len(set(src)) != len(src):
+        raise RuntimeError(f"movedim: repeated dim in `source` ({list(source)})")
+    if len(set(dst)) != len(dst):
+        raise RuntimeError(f"movedim: repeated dim in `destination` ({list(destination)})")
+    if n == 0:
+        return CORE.alias.call((self,))
+    order = [-1] * n
+    for i in range(len(src)):
+        order[dst[i]] = src[i]
+    place = 0
+    for i in range(n):
+        if i not in src:
+            while order[place] >= 0:
+                place += 1
+            order[place] = i
+    return ROWS.permute.call((self, tuple(order)))
 
 
 @final

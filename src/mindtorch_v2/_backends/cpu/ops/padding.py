@@ -21,7 +21,7 @@ def _geometry(x: Any, padded: Any, rank: int, padding: Ints, mode: int) -> tuple
     planes = 1
     for n in x._shape[:len(x._shape) - rank]:
         planes *= n
-    before = tuple(padding[2 * (rank - 1 - d)] for d in range(rank))
+    before = tuple([padding[2 * (rank - 1 - d)] for d in range(rank)])
     return planes, triple(x._shape[-rank:], 1), triple(padded._shape[-rank:], 1), triple(before, 0), mode
 
 
