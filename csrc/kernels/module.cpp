@@ -11,7 +11,8 @@ extern PyMethodDef optimizer_methods[], conv_methods[], attention_methods[], cha
     conv_last_methods[], conv_channels_methods[], recurrent_methods[], grid_methods[], counting_methods[],
     fourier_methods[], members_methods[], linear_methods[], linear_blocked_methods[], dot_methods[],
     tensor_class_methods[], bags_methods[], bessel_methods[], orthogonal_methods[], qr_blocked_methods[], ctc_methods[],
-    select_methods[], grid_backward_methods[], special_methods[], dlpack_methods[];
+    select_methods[], grid_backward_methods[], special_methods[], dlpack_methods[], resample_methods[],
+    resample_bytes_methods[], fractional_methods[];
 // size.cpp
 namespace mt {
 extern PyTypeObject ShapeType;
@@ -86,7 +87,10 @@ PyMODINIT_FUNC PyInit__native(void) {
                                          select_methods,
                                          grid_backward_methods,
                                          special_methods,
-                                         dlpack_methods};
+                                         dlpack_methods,
+                                         resample_methods,
+                                         resample_bytes_methods,
+                                         fractional_methods};
         for (const PyMethodDef* family : families)
             for (; family->ml_name; ++family) methods.push_back(*family);
         methods.push_back({nullptr, nullptr, 0, nullptr});

@@ -1,4 +1,4 @@
-// Windows that slide over planes: columns of convolutions, pooling, resampling.
+// Windows that slide over planes: columns of convolutions, pooling.
 // Invariant: every operand is dense and is compared with the size of its storage before a pointer is made; a plane has
 // three dimensions (lower ranks have leading ones), and each plane is written by one thread only.
 //
@@ -11,9 +11,6 @@
 //   pool_mean(x.., out.., planes, in, out, starts, ends, counts, divisor)        divisor 0: the product of the counts
 //   pool_mean_backward(grad.., dx.., the same)
 //       starts, ends, counts: one tuple with the values of all out depths, then heights, then widths
-//   resample(x.., out.., planes, in, out, taps, places, weights, backward)
-//       out place o of dimension d is the sum over its taps of weight * x[place]; places and weights hold
-//       out * taps values per dimension, one dimension after the other. backward: x is the gradient, out is added to
 #include "cpu.h"
 #include "lanes.h"
 #include "windows.h"
@@ -173,6 +170,92 @@ void max_plane(const T* x, T* out, int64_t* places, const Ranges& r, const Tripl
         }
 }
 
+// Windows of one size along the width, a stride apart: all of `taps` elements, `first` the place of the first one's first.
+struct Even {
+    int64_t stride = 1, first = 0, columns = 0;
+    int64_t width = 0;        // of whole vectors: results beyond the last one are worked on and left out
+    int64_t offset[16] = {};  // of each tap in a sorted row
+    bool found = false;
+    Even(const Ranges& r, int64_t step, int64_t taps) {
+        const size_t w = (size_t)(r.out.d + r.out.h), n = (size_t)r.out.w;
+        constexpr int64_t MOST = std::numeric_limits<int32_t>::max();
+        if (n < 8 || taps < 1 || taps > 16 || step > 64 || r.in.size() > MOST) return;
+        stride = r.start[w + n - 1] - r.start[w + n - 2];
+        if (stride < 1 || stride > (taps < 6 ? 8 : 2)) return;
+        first = r.start[w + n - 1] - (int64_t)(n - 1) * stride;
+        width = (r.out.w + 15) / 16 * 16;
+        columns = width + (taps - 1) * step / stride + 1;
+        for (int64_t t = 0; t < taps; ++t) offset[t] = t * step % stride * columns + t * step / stride;
+        found = first <= 0 && first > -64;
+        // Windows were cut at the borders of the plane.
+        for (size_t k = 0; k < n && found; ++k) {
+            const int64_t at = first + (int64_t)k * stride, start = at < 0 ? at + ceil_div(-at, step) * step : at;
+            found = r.start[w + k] == start && r.end[w + k] == std::min(at + (taps - 1) * step + 1, r.in.w);
+        }
+    }
+};
+// The places of rows sorted by their remainder by the stride, `columns` of each and the lowest number outside of the plane:
+// windows side by side read places side by side.
+template <class T> MT_INLINE void sort_rows(const T* x, T* sorted, const Ranges& r, const Even& v, T lowest) {
+    for (int64_t y = 0; y < r.in.d * r.in.h; ++y, x += r.in.w)
+        for (int64_t s = 0; s < v.stride; ++s, sorted += v.columns) {
+            const T* from = x + v.first + s;
+            const int64_t before = std::min(v.columns, v.first + s < 0 ? ceil_div(-v.first - s, v.stride) : 0);
+            const int64_t room = r.in.w - v.first - s;
+            const int64_t end = std::max(before, std::min(v.columns, room > 0 ? ceil_div(room, v.stride) : 0));
+            for (int64_t c = 0; c < before; ++c) sorted[c] = lowest;
+            if (v.stride == 1)
+                for (int64_t c = before; c < end; ++c) sorted[c] = from[c];
+            else if (v.stride == 2)
+                for (int64_t c = before; c < end; ++c) sorted[c] = from[2 * c];
+            else
+                for (int64_t c = before; c < end; ++c) sorted[c] = from[c * v.stride];
+            for (int64_t c = end; c < v.columns; ++c) sorted[c] = lowest;
+        }
+}
+// One row of windows; at: where each best one's window would begin if it were the first tap, or NOWHERE.
+template <class T, class I>
+MT_INLINE void max_even_row(const T* sorted, const Ranges& r, const Triple& step, int64_t taps, const Even& v, size_t i,
+                            size_t j, T* out, I* at, T lowest, I nowhere) {
+    const int64_t n = v.width;
+    for (int64_t k = 0; k < n; ++k) out[k] = lowest, at[k] = nowhere;
+    for (int64_t z = r.start[i]; z < r.end[i]; z += step.d)
+        for (int64_t y = r.start[j]; y < r.end[j]; y += step.h) {
+            const T* row = sorted + (z * r.in.h + y) * v.stride * v.columns;
+            for (int64_t t = 0; t < taps; ++t) {
+                const T* from = row + v.offset[t];
+                const I place = (I)((z * r.in.h + y) * r.in.w + v.first + t * step.w);
+#pragma GCC ivdep
+                for (int64_t k = 0; k < n; ++k) {
+                    const bool wins = (from[k] > out[k]) | (from[k] != from[k]);
+                    out[k] = wins ? from[k] : out[k];
+                    at[k] = wins ? place : at[k];
+                }
+            }
+        }
+}
+template <class T>
+void max_even(const T* x, T* out, int64_t* places, const Ranges& r, const Triple& step, int64_t taps, const Even& v,
+              T* sorted) {
+    using I = typename std::conditional<sizeof(T) == 8, int64_t, int32_t>::type;
+    constexpr T lowest = -std::numeric_limits<T>::infinity();
+    constexpr I nowhere = std::numeric_limits<I>::min();
+    const size_t h = (size_t)r.out.d, w = h + (size_t)r.out.h;
+    const Row<I> at(v.width);
+    const Row<T> best(v.width);
+    at_level(MT_BODY {
+        sort_rows(x, sorted, r, v, lowest);
+        for (size_t i = 0; i < h; ++i)
+            for (size_t j = h; j < w; ++j, out += r.out.w, places += r.out.w) {
+                max_even_row<T, I>(sorted, r, step, taps, v, i, j, best.get(), at.get(), lowest, nowhere);
+                for (int64_t k = 0; k < r.out.w; ++k) out[k] = best.get()[k];
+                const int64_t none = (r.start[i] * r.in.h + r.start[j]) * r.in.w;
+                for (int64_t k = 0; k < r.out.w; ++k)
+                    places[k] = at.get()[k] == nowhere ? none + r.start[w + (size_t)k] : at.get()[k] + k * v.stride;
+            }
+    });
+}
+
 PyObject* pool_max(PyObject*, PyObject* const* args, Py_ssize_t nargs) {
     return guard([&]() -> PyObject* {
         expect_args("pool_max", nargs, 15);
@@ -192,11 +275,22 @@ PyObject* pool_max(PyObject*, PyObject* const* args, Py_ssize_t nargs) {
             } else {
                 GilRelease unlocked(planes * r.in.size());
                 const int64_t taps = most_taps(r, step.w);
+                const Even even(r, step.w, taps);
                 parallel_for(planes, planes_each(saturated_add(r.in.size(), saturated_mul(4, r.out.size()))),
                              [&](int64_t begin, int64_t end) {
-                                 for (int64_t p = begin; p < end; ++p)
-                                     max_plane(x.as<T>() + p * r.in.size(), o.as<T>() + p * r.out.size(),
-                                               places.as<int64_t>() + p * r.out.size(), r, step, taps);
+                                 const int64_t sorted = even.found ? r.in.d * r.in.h * even.stride * even.columns : 0;
+                                 const Scratch room(sorted, sizeof(T));
+                                 for (int64_t p = begin; p < end; ++p) {
+                                     const T* from = x.as<const T>() + p * r.in.size();
+                                     T* to = o.as<T>() + p * r.out.size();
+                                     int64_t* at = places.as<int64_t>() + p * r.out.size();
+                                     if constexpr (std::is_floating_point<T>::value)
+                                         if (even.found) {
+                                             max_even(from, to, at, r, step, taps, even, room.as<T>());
+                                             continue;
+                                         }
+                                     max_plane(from, to, at, r, step, taps);
+                                 }
                              });
             }
         });
@@ -385,137 +479,6 @@ PyObject* pool_line(PyObject*, PyObject* const* args, Py_ssize_t nargs) {
     });
 }
 
-// ---------------------------------------------------------------- resampling
-
-// The taps of the width, tap by tap: neighbouring results are worked on together.
-template <class T> struct Columns {
-    int64_t taps, n;
-    std::vector<int32_t> place;
-    std::vector<T> weight;
-    Columns(const Resampling& t, int64_t n_) : taps(t.number.w), n(n_) {
-        for (int64_t c = 0; c < taps; ++c)
-            for (int64_t k = 0; k < n; ++k) {
-                place.push_back((int32_t)t.place[2][(size_t)(k * taps + c)]);
-                weight.push_back((T)t.weight[2][(size_t)(k * taps + c)]);
-            }
-    }
-};
-
-template <class T> MT_INLINE void resample_row(const T* row, T* out, const Columns<T>& columns) {
-    const int64_t n = columns.n;
-    const int32_t* place = columns.place.data();
-    const T* weight = columns.weight.data();
-    if (columns.taps == 1) {
-        for (int64_t k = 0; k < n; ++k) out[k] = row[place[k]] * weight[k];
-        return;
-    }
-    if (columns.taps == 2) {
-        for (int64_t k = 0; k < n; ++k) out[k] = weight[k] * row[place[k]] + weight[n + k] * row[place[n + k]];
-        return;
-    }
-    for (int64_t k = 0; k < n; ++k) out[k] = weight[k] * row[place[k]];
-    for (int64_t c = 1; c < columns.taps; ++c) {
-        place += n;
-        weight += n;
-        for (int64_t k = 0; k < n; ++k) out[k] += weight[k] * row[place[k]];
-    }
-}
-
-// Rows of the plane are resampled along the width first, and kept while other results need them.
-template <class T>
-void resample_plane(const T* x, T* out, const Triple& in, const Triple& size, const Resampling& taps,
-                    const Columns<T>& columns, T* kept, std::vector<int64_t>& held) {
-    const int64_t nd = taps.number.d, nh = taps.number.h, room = (int64_t)held.size();
-    std::fill(held.begin(), held.end(), -1);
-    for (int64_t i = 0; i < size.d; ++i)
-        for (int64_t j = 0; j < size.h; ++j, out += size.w)
-            at_level(MT_BODY {
-                for (int64_t t = 0; t < nd * nh; ++t) {
-                    const size_t a = (size_t)(i * nd + t / nh), b = (size_t)(j * nh + t % nh);
-                    const int64_t y = taps.place[0][a] * in.h + taps.place[1][b], slot = y % room;
-                    T* row = kept + slot * size.w;
-                    if (held[(size_t)slot] != y) {
-                        resample_row(x + y * in.w, row, columns);
-                        held[(size_t)slot] = y;
-                    }
-                    const T w = (T)taps.weight[0][a] * (T)taps.weight[1][b];
-                    if (nd * nh == 1)
-                        for (int64_t k = 0; k < size.w; ++k) out[k] = w * row[k];
-                    else if (t == 0)
-                        for (int64_t k = 0; k < size.w; ++k) out[k] = T(0) + w * row[k];
-                    else
-                        for (int64_t k = 0; k < size.w; ++k) out[k] += w * row[k];
-                }
-            });
-}
-
-// Rows of results are added up for each row of the plane first, then brought to its width. sums: in.d * in.h rows.
-template <class T>
-void spread_plane(T* x, const T* out, const Triple& in, const Triple& size, const Resampling& taps,
-                  const Shown<T>& shown, T* sums) {
-    const int64_t nd = taps.number.d, nh = taps.number.h, rows = in.d * in.h;
-    std::fill_n(sums, rows * size.w, T{});
-    at_level(MT_BODY {
-        for (int64_t i = 0; i < size.d; ++i)
-            for (int64_t j = 0; j < size.h; ++j, out += size.w)
-                for (int64_t t = 0; t < nd * nh; ++t) {
-                    const size_t a = (size_t)(i * nd + t / nh), b = (size_t)(j * nh + t % nh);
-                    const T w = (T)taps.weight[0][a] * (T)taps.weight[1][b];
-                    T* row = sums + (taps.place[0][a] * in.h + taps.place[1][b]) * size.w;
-#pragma GCC ivdep
-                    for (int64_t k = 0; k < size.w; ++k) row[k] += w * out[k];
-                }
-    });
-    for (int64_t y = 0; y < rows; ++y, x += in.w, sums += size.w)
-        for (int64_t c = 0; c < in.w; ++c) {
-            T total{};
-            for (size_t e = shown.begin[(size_t)c]; e < shown.begin[(size_t)c + 1]; ++e)
-                total += shown.weight[e] * sums[shown.result[e]];
-            x[c] = total;
-        }
-}
-
-PyObject* resample(PyObject*, PyObject* const* args, Py_ssize_t nargs) {
-    return guard([&]() -> PyObject* {
-        expect_args("resample", nargs, 13);
-        const int64_t planes = parse_count(args[6]);
-        const Resampling taps(args + 7);
-        const Triple &in = taps.in, &size = taps.out, &number = taps.number;
-        const bool back = as_bool(args[12]);
-        if (in.w > std::numeric_limits<int32_t>::max()) fail(PyExc_ValueError, "a plane is too wide to be resampled");
-        const Dense x = parse_dense(args + (back ? 3 : 0), checked_mul(planes, in.size()));
-        const Dense o = parse_dense(args + (back ? 0 : 3), checked_mul(planes, size.size()));
-        if (x.code != o.code) fail(PyExc_ValueError, "resample: operands of two dtypes");
-        auto run = [&](auto t) {
-            using T = decltype(t);
-            const int64_t work = saturated_mul(size.size(), number.size());
-            GilRelease unlocked(saturated_mul(planes, work));
-            const Columns<T> columns(taps, size.w);
-            const Shown<T> shown(taps, 2, back);
-            // As many rows as one result needs, and twice that: neighbours share them.
-            const int64_t rows =
-                std::min(std::max<int64_t>(1, in.d * in.h), checked_mul(2, checked_mul(number.d, number.h)));
-            parallel_for(planes, planes_each(work), [&](int64_t begin, int64_t end) {
-                const Scratch kept(checked_mul(back ? checked_mul(in.d, in.h) : rows, size.w), sizeof(T));
-                std::vector<int64_t> held((size_t)rows);
-                for (int64_t p = begin; p < end; ++p) {
-                    T* plane = x.as<T>() + p * in.size();
-                    T* result = o.as<T>() + p * size.size();
-                    if (back) {
-                        spread_plane(plane, result, in, size, taps, shown, kept.as<T>());
-                    } else {
-                        resample_plane(plane, result, in, size, taps, columns, kept.as<T>(), held);
-                    }
-                }
-            });
-        };
-        if (x.code == F32) run(float());
-        else if (x.code == F64) run(double());
-        else fail_dtype("resample", x.code);
-        Py_RETURN_NONE;
-    });
-}
-
 }  // namespace
 }  // namespace mt
 
@@ -527,5 +490,4 @@ PyMethodDef window_methods[] = {
     MT_METHOD("pool_line", pool_line, "The largest element of each window of a row."),
     MT_METHOD("pool_mean", pool_mean, "The mean of each window."),
     MT_METHOD("pool_mean_backward", pool_mean_backward, "Each mean's gradient shared out over its window."),
-    MT_METHOD("resample", resample, "Weighted sums of taps per dimension, or their transpose."),
     {nullptr, nullptr, 0, nullptr}};

@@ -1,10 +1,10 @@
-// Windows that slide over planes whose channels lie side by side (channels last): pooling and resampling.
+// Windows that slide over planes whose channels lie side by side (channels last): pooling.
 // Invariant: every operand is dense, [image][depth][height][width][channel], and is compared with the size of its storage
 // before a pointer is made. A result is summed in an order that depends on its window alone, and written by one thread.
 //
 // Loops run along the channels: a window's taps are rows of them. The calls are those of window.cpp with `images,
 // channels` for `planes`.
-//   pool_max_last, pool_mean_last, pool_mean_backward_last, resample_last
+//   pool_max_last, pool_mean_last, pool_mean_backward_last
 //   pool_max_backward_last(grad.., places.., dx.., images, channels, in, out)     places as pool_max_last gave them
 #include "cpu.h"
 #include "lanes.h"
@@ -338,94 +338,6 @@ PyObject* pool_mean_backward_last(PyObject*, PyObject* const* args, Py_ssize_t n
     return guard([&]() -> PyObject* { return mean_of<true>("avg_pool_backward", args, nargs); });
 }
 
-// ---------------------------------------------------------------- resampling
-
-// Sums over taps of one dimension after the other: of each place, [begin, begin + 1) in `at` and `weight`.
-template <class T> struct Line {
-    std::vector<size_t> begin;
-    std::vector<int64_t> at;
-    std::vector<T> weight;
-    Line(const Resampling& v, int d, bool back) {
-        if (back) {
-            Shown<T> shown(v, d, true);
-            begin = std::move(shown.begin), at = std::move(shown.result), weight = std::move(shown.weight);
-            return;
-        }
-        const int64_t to[3] = {v.out.d, v.out.h, v.out.w}, each[3] = {v.number.d, v.number.h, v.number.w};
-        for (int64_t i = 0; i <= to[d]; ++i) begin.push_back((size_t)(i * each[d]));
-        at = v.place[d];
-        for (const double w : v.weight[d]) weight.push_back((T)w);
-    }
-};
-
-template <class T>
-MT_INLINE void sum_taps(const T* image, const Triple& in, const Line<T>* lines, int64_t i, int64_t j, int64_t k,
-                        int64_t channels, T* to, int64_t n) {
-    const Line<T>&a = lines[0], &b = lines[1], &c = lines[2];
-    const size_t c0 = c.begin[(size_t)k], c1 = c.begin[(size_t)k + 1];
-    Sum<T, true> sum(to, n);
-    for (size_t z = a.begin[(size_t)i]; z < a.begin[(size_t)i + 1]; ++z)
-        for (size_t y = b.begin[(size_t)j]; y < b.begin[(size_t)j + 1]; ++y) {
-            const T* row = image + (a.at[z] * in.h + b.at[y]) * in.w * channels;
-            const T by = a.weight[z] * b.weight[y];
-            for (size_t e = c0; e < c1; ++e) sum.add(row + c.at[e] * channels, by * c.weight[e]);
-        }
-    sum.flush();
-}
-
-// A row of places from one row: copies.
-template <class T>
-MT_INLINE void copy_taps(const T* image, const Triple& in, const Line<T>* lines, int64_t i, int64_t j, int64_t k,
-                         int64_t channels, T* to, int64_t n) {
-    const T* from =
-        image + ((lines[0].at[(size_t)i] * in.h + lines[1].at[(size_t)j]) * in.w + lines[2].at[(size_t)k]) * channels;
-    for (int64_t l = 0; l < n; ++l) to[l] = from[l];
-}
-
-// From places `in` to places `out`.
-template <class T>
-void resample_all(const Last& v, const Triple& in, const Triple& out, const Line<T>* lines, bool copies, int64_t work,
-                  const T* x, T* y) {
-    for_rows(v, out, saturated_mul(work, out.w), [&](int64_t n, int64_t i, int64_t j, int64_t c, int64_t count) {
-        const T* image = x + n * in.size() * v.channels + c;
-        T* to = y + ((n * out.d + i) * out.h + j) * out.w * v.channels + c;
-        at_level(MT_BODY {
-            for (int64_t k = 0; k < out.w; ++k, to += v.channels) {
-                if (copies) copy_taps(image, in, lines, i, j, k, v.channels, to, count);
-                else sum_taps(image, in, lines, i, j, k, v.channels, to, count);
-            }
-        });
-    });
-}
-
-PyObject* resample_last(PyObject*, PyObject* const* args, Py_ssize_t nargs) {
-    return guard([&]() -> PyObject* {
-        expect_args("resample_last", nargs, 14);
-        const Last v(args + 6);
-        const Resampling taps(args + 8);
-        const bool back = as_bool(args[13]);
-        const Dense x = parse_dense(args + (back ? 3 : 0), v.numel(taps.in));
-        const Dense o = parse_dense(args + (back ? 0 : 3), v.numel(taps.out));
-        if (x.code != o.code) fail(PyExc_ValueError, "resample_last: operands of two dtypes");
-        bool copies = !back && taps.number.size() == 1;
-        for (int d = 0; d < 3; ++d)
-            for (const double w : taps.weight[d]) copies &= w == 1.0;
-        auto run = [&](auto t) {
-            using T = decltype(t);
-            const int64_t work = saturated_mul(taps.out.size(), taps.number.size());
-            GilRelease unlocked(saturated_mul(v.images * v.channels, work));
-            const Line<T> lines[3] = {Line<T>(taps, 0, back), Line<T>(taps, 1, back), Line<T>(taps, 2, back)};
-            const int64_t each = taps.number.size();
-            if (back) resample_all(v, taps.out, taps.in, lines, false, each, o.as<const T>(), x.as<T>());
-            else resample_all(v, taps.in, taps.out, lines, copies, each, x.as<const T>(), o.as<T>());
-        };
-        if (x.code == F32) run(float());
-        else if (x.code == F64) run(double());
-        else fail_dtype("resample", x.code);
-        Py_RETURN_NONE;
-    });
-}
-
 }  // namespace
 }  // namespace mt
 
@@ -436,5 +348,4 @@ PyMethodDef window_last_methods[] = {
     MT_METHOD("pool_max_backward_last", pool_max_backward_last, "Gradients of maxima to their places, channels last."),
     MT_METHOD("pool_mean_last", pool_mean_last, "pool_mean, channels last."),
     MT_METHOD("pool_mean_backward_last", pool_mean_backward_last, "pool_mean_backward, channels last."),
-    MT_METHOD("resample_last", resample_last, "resample, channels last."),
     {nullptr, nullptr, 0, nullptr}};

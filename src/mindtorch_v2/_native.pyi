@@ -1571,6 +1571,7 @@ def resample(
     out_offset: int,
     out_code: int,
     planes: int,
+    channels: int,
     input: _Ints,
     output: _Ints,
     taps: _Ints,
@@ -1580,6 +1581,46 @@ def resample(
     /,
 ) -> None:
     """Weighted sums of taps per dimension, or their transpose."""
+
+def resample_bytes(
+    x: Storage,
+    x_offset: int,
+    x_code: int,
+    out: Storage,
+    out_offset: int,
+    out_code: int,
+    outer: int,
+    size: int,
+    inner: int,
+    results: int,
+    counts: _Ints,
+    places: _Ints,
+    weights: _Ints,
+    bits: int,
+    /,
+) -> None:
+    """Bytes resampled along one dimension, in fixed point."""
+
+def pool_fractional(
+    x: Storage,
+    x_offset: int,
+    x_code: int,
+    out: Storage,
+    out_offset: int,
+    out_code: int,
+    places: Storage,
+    places_offset: int,
+    places_code: int,
+    starts: Storage,
+    starts_offset: int,
+    starts_code: int,
+    planes: int,
+    input: _Ints,
+    output: _Ints,
+    kernel: _Ints,
+    /,
+) -> None:
+    """The largest of windows that are listed, and its place."""
 
 def pool_max_last(
     x: Storage,
@@ -1639,25 +1680,6 @@ def pool_mean_backward_last(
     /,
 ) -> None:
     """pool_mean_backward, channels last."""
-
-def resample_last(
-    x: Storage,
-    x_offset: int,
-    x_code: int,
-    out: Storage,
-    out_offset: int,
-    out_code: int,
-    images: int,
-    channels: int,
-    input: _Ints,
-    output: _Ints,
-    taps: _Ints,
-    places: _Ints,
-    weights: tuple[float, ...],
-    backward: bool,
-    /,
-) -> None:
-    """resample, channels last."""
 
 def pool_max_backward_last(
     grad: Storage,

@@ -66,20 +66,25 @@ def _starts(samples: Any, size: int, wanted: int, window: int) -> Any:
     return registry.get("cat").call(((found, last), -1))
 
 
-def _pool(rank: int, self: Any, kernel_size: Ints, output_size: Ints, random_samples: Any) -> tuple[Any, Any]:
+def starts_of(rank: int, self: Any, kernel_size: Ints, output_size: Ints, random_samples: Any) -> list[Any]:
+    """Where the windows of each dimension start: (batch, channels, number of windows)."""
+    sizes = self._shape[-rank:]
+    samples = random_samples.narrow(0, 0, self._shape[0] if self.dim() == rank + 2 else 1)
+    # The last number belongs to the first dimension when there are two, and to the last when there are three.
+    return [_starts(samples.select(2, rank - 1 - d if rank == 2 else d), sizes[d], output_size[d], kernel_size[d])
+            for d in range(rank)]
+
+
+def pool_in_parts(rank: int, self: Any, kernel_size: Ints, output_size: Ints, random_samples: Any) -> tuple[Any, Any]:
     if 0 in output_size:
         shape = (*self._shape[:self.dim() - rank], *output_size)
         return self.new_zeros(shape) + self.sum() * 0, self.new_zeros(shape, dtype=int64)
     whole = self.unsqueeze(0) if self.dim() == rank + 1 else self
     batch, channels = whole._shape[:2]
     sizes = whole._shape[2:]
-    samples = random_samples.narrow(0, 0, batch)
     lead = (batch, channels)
     place = None
-    for d in range(rank):
-        # The last number belongs to the first dimension when there are two, and to the last when there are three.
-        at = samples.select(2, rank - 1 - d if rank == 2 else d)
-        start = _starts(at, sizes[d], output_size[d], kernel_size[d])
+    for d, start in enumerate(starts_of(rank, whole, kernel_size, output_size, random_samples)):
         inside = _arange.call((0, kernel_size[d], 1, int64, None, self._device, None))
         here = start.unsqueeze(-1) + inside
         spread = [*lead, *(1,) * (2 * rank)]
@@ -105,7 +110,7 @@ def _back(rank: int, g: Any, indices: Any, shape: Ints) -> Any:
 def _declare(rank: int) -> Op:
     return op(f"fractional_max_pool{rank}d(Tensor self, int[{rank}] kernel_size, int[{rank}] output_size, Tensor "
               "random_samples) -> (Tensor result0, Tensor result1)",
-              meta=lambda *args: _check(rank, *args), kernel=lambda *args: _pool(rank, *args), out=True,
+              meta=lambda *args: _check(rank, *args), kernel=lambda *args: pool_in_parts(rank, *args), out=True,
               nondiff=("result1",), function=False, method=False,
               grad=dict(self=lambda g, result1, self_shape: _back(rank, g, result1, tuple(self_shape))))
 

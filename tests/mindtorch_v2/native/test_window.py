@@ -15,7 +15,7 @@ from .._subject import IS_ORACLE, submodule
 
 pytestmark = pytest.mark.skipif(IS_ORACLE, reason="PyTorch has no such module")
 
-F32, F64, I64 = 6, 7, 4
+U8, F32, F64, I64 = 0, 6, 7, 4
 ONE = (1, 1, 1)
 NONE = (0, 0, 0)
 PLANE = (1, 3, 3)
@@ -66,8 +66,42 @@ def test_means_and_taps() -> None:
     n.pool_mean(nine(), 0, F32, out, 0, F32, 1, PLANE, ONE, *ranges, 0)  # type: ignore[attr-defined]
     assert read(out, 1) == [2.0]
     taps = ((1, 1, 2), (0, 1, 0, 2), (1.0, 1.0, 0.25, 0.75))
-    n.resample(nine(), 0, F32, out, 0, F32, 1, PLANE, ONE, *taps, False)  # type: ignore[attr-defined]
+    n.resample(nine(), 0, F32, out, 0, F32, 1, 1, PLANE, ONE, *taps, False)  # type: ignore[attr-defined]
     assert read(out, 1) == [4.5]
+
+
+def fractional(n: object, x: object, starts: tuple[int, ...]) -> tuple[object, object]:
+    """The largest of one window of 2 x 2 of the plane, and its place."""
+    out, places, listed = storage([0.0]), n.Storage(8), n.Storage(8 * len(starts))  # type: ignore[attr-defined]
+    memoryview(listed)[:] = struct.pack(f"{len(starts)}q", *starts)
+    window = (PLANE, ONE, (1, 2, 2))
+    n.pool_fractional(x, 0, F32, out, 0, F32, places, 0, I64, listed, 0, I64, 1, *window)  # type: ignore[attr-defined]
+    return out, places
+
+
+def test_listed_windows() -> None:
+    out, places = fractional(native(), nine(), (0, 1, 0))
+    assert read(out, 1) == [7.0]
+    assert struct.unpack("q", bytes(memoryview(places))) == (7,)  # type: ignore[arg-type]
+
+
+@pytest.mark.parametrize("inner", [1, 3, 32, 45])
+def test_bytes_in_fixed_point(inner: int) -> None:
+    """Vectors run along the inner dimension, or along the outer one where that is short."""
+    n = native()
+    outer, size = 70, 4
+    given = bytes((7 * k * k + k) % 256 for k in range(outer * size * inner))
+    x, out = n.Storage(len(given)), n.Storage(2 * outer * inner)  # type: ignore[attr-defined]
+    memoryview(x)[:] = given
+    counts, places, weights = (5, 1), (0, 1, 2, 3, 0, 2), (3, -2, 6, 1, 1, 20)
+    n.resample_bytes(x, 0, U8, out, 0, U8, outer, size, inner, 2, counts, places, weights, 3)  # type: ignore[attr-defined]
+    want = []
+    for o in range(outer):
+        for taps in (range(5), range(5, 6)):
+            for c in range(inner):
+                total = 4 + sum(weights[t] * given[(o * size + places[t]) * inner + c] for t in taps)
+                want.append(min(max(total >> 3, 0), 255))
+    assert list(bytes(memoryview(out))) == want
 
 
 WINDOW = (PLANE, (1, 2, 2), (1, 2, 2), ONE, NONE, ONE)
@@ -93,9 +127,40 @@ WRONG: dict[str, tuple[str, Callable[[object, object], object]]] = {
     "tap outside": (
         "leaves its plane",
         lambda n, x: n.resample(  # type: ignore[attr-defined]
-            x, 0, F32, storage([0.0]), 0, F32, 1, PLANE, ONE, ONE, (0, 3, 0), (1.0, 1.0, 1.0), False
+            x, 0, F32, storage([0.0]), 0, F32, 1, 1, PLANE, ONE, ONE, (0, 3, 0), (1.0, 1.0, 1.0), False
         ),
     ),
+    "nearest place outside, with channels": (
+        "leaves its plane",
+        lambda n, x: n.resample(  # type: ignore[attr-defined]
+            x, 0, F32, storage([0.0] * 9), 0, F32, 1, 9, ONE, ONE, ONE, (0, 0, 1), (1.0, 1.0, 1.0), False
+        ),
+    ),
+    "channels beyond the storage": (
+        "out of bounds for storage",
+        lambda n, x: n.resample(  # type: ignore[attr-defined]
+            x, 0, F32, storage([0.0] * 9), 0, F32, 1, 10, ONE, ONE, ONE, (0, 0, 0), (1.0, 1.0, 1.0), False
+        ),
+    ),
+    "tap of bytes outside": (
+        "leaves its plane",
+        lambda n, x: n.resample_bytes(x, 0, U8, x, 9, U8, 1, 9, 1, 1, (1,), (9,), (1,), 0),  # type: ignore[attr-defined]
+    ),
+    "weight of 17 bits": (
+        "16 bits",
+        lambda n, x: n.resample_bytes(x, 0, U8, x, 9, U8, 1, 9, 1, 1, (1,), (0,), (1 << 16,), 0),  # type: ignore[attr-defined]
+    ),
+    "fewer taps than counted": (
+        "tuple of 2 ints",
+        lambda n, x: n.resample_bytes(x, 0, U8, x, 9, U8, 1, 9, 1, 1, (2,), (0,), (1,), 0),  # type: ignore[attr-defined]
+    ),
+    "bytes beyond the storage": (
+        "out of bounds for storage",
+        lambda n, x: n.resample_bytes(x, 0, U8, x, 36, U8, 1, 9, 1, 1, (1,), (0,), (1,), 0),  # type: ignore[attr-defined]
+    ),
+    "listed window outside": ("leaves its plane", lambda n, x: fractional(n, x, (0, 0, 2))),
+    "listed window before": ("leaves its plane", lambda n, x: fractional(n, x, (0, -1, 0))),
+    "listed windows of other sizes": ("out of bounds", lambda n, x: fractional(n, x, (0, 0))),
 }
 
 

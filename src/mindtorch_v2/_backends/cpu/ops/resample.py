@@ -5,20 +5,32 @@ in float32. Bytes are summed in fixed point, and rounded to bytes after each dim
 """
 from __future__ import annotations
 
+import math
 from functools import lru_cache
 from typing import Any
 
 from .... import _native
-from ...._dtype import float32, float64, uint8
-from ...._ops.resample import BYTES, MODES, Taps, fixed_point, taps_of
+from ...._dtype import float64, uint8
+from ...._ops.resample import BYTES, MODES, fixed_point, taps_of
 from ...._tensor_base import numel
-from ..kernels.dense import deliver, dense_as, is_last, last_as, operand, target, target_last, triple, wide_dtype
+from ..kernels.dense import (
+    deliver,
+    dense,
+    dense_as,
+    fresh,
+    fresh_last,
+    is_last,
+    last_as,
+    operand,
+    target,
+    target_last,
+    triple,
+)
 from ..lines import cpu, into
-from ..numpy_view import np_view
 
 Ints = tuple[int, ...]
 _resample: Any = _native.resample
-_resample_last: Any = _native.resample_last
+_resample_bytes: Any = _native.resample_bytes
 
 
 @lru_cache(maxsize=16)
@@ -40,36 +52,46 @@ def _run(out: Any, source: Any, mode: Any, inner: Ints, outer: Ints, align: bool
          backward: bool) -> None:
     if numel(out) == 0:
         return
-    # Bytes get here to be copied from the nearest places, which float32 does exactly.
-    dt = float32 if source._dtype is uint8 else wide_dtype(source._dtype)
-    shape = source._shape
+    dt = source._dtype
+    images, channels = source._shape[:2]
     geometry = (triple(inner, 1), triple(outer, 1),
-                *_packed(mode, inner, outer, align, scales, source._dtype is float64), backward)
+                *_packed(mode, inner, outer, align, scales, dt is float64), backward)
     if is_last(out) or (is_last(source) and not backward):
         y = target_last(out, dt)
-        _resample_last(*operand(last_as(source, dt)), *operand(y), *shape[:2], *geometry)
+        _resample(*operand(last_as(source, dt)), *operand(y), images, channels, *geometry)
     else:
         y = target(out, dt)
-        _resample(*operand(dense_as(source, dt)), *operand(y), shape[0] * shape[1], *geometry)
+        _resample(*operand(dense_as(source, dt)), *operand(y), images * channels, 1, *geometry)
     deliver(out, y)
 
 
-def _bytes(out: Any, source: Any, taps: list[Taps]) -> None:
-    import numpy
+@lru_cache(maxsize=16)
+def _packed_bytes(mode: Any, size: int, results: int, align: bool,
+                  scale: float | None) -> tuple[Ints, Ints, Ints, int]:
+    """Numbers of taps, places, weights and their bits of one dimension."""
+    places, weights, bits = fixed_point(taps_of(mode, (size,), (results,), align, (scale,), True)[0])
+    counts = tuple(len(p) for p in places)
+    return counts, tuple(p for row in places for p in row), tuple(w for row in weights for w in row), bits
 
-    found = np_view(source)
-    for d in range(len(taps) - 1, -1, -1):
-        places, weights, bits = fixed_point(taps[d])
-        if len(places) == found.shape[d + 2]:
+
+def _bytes(out: Any, source: Any, mode: Any, results: Ints, align: bool, scales: tuple[float | None, ...]) -> None:
+    if numel(out) == 0:
+        return
+    last = is_last(out) or is_last(source)
+    found = last_as(source, uint8) if last else dense(source)
+    for d in range(len(results) - 1, -1, -1):
+        before = found._shape
+        size, wanted = before[d + 2], results[d]
+        if size == wanted:
             continue  # whatever the factor was
-        most = max(map(len, places))
-        total: Any = (1 << bits) >> 1
-        for k in range(most):
-            where = [p[k] if k < len(p) else 0 for p in places]
-            factors = numpy.array([w[k] if k < len(w) else 0 for w in weights], numpy.int32)
-            total = total + found.take(where, d + 2) * factors.reshape((-1,) + (1,) * (found.ndim - d - 3))
-        found = (total >> bits).clip(0, 255).astype(numpy.uint8)
-    np_view(out)[...] = found
+        after = (*before[:d + 2], wanted, *before[d + 3:])
+        outer = math.prod(before[:d + 2]) if not last else math.prod((before[0], *before[2:d + 2]))
+        rest = math.prod(before[d + 3:]) * (before[1] if last else 1)
+        made = fresh_last(after, uint8) if last else fresh(after, uint8)
+        _resample_bytes(*operand(found), *operand(made), outer, size, rest, wanted,
+                        *_packed_bytes(mode, size, wanted, align, scales[d]))
+        found = made
+    deliver(out, found)
 
 
 def _serve(name: str, mode: Any, aligned: bool) -> None:
@@ -80,7 +102,7 @@ def _serve(name: str, mode: Any, aligned: bool) -> None:
         align, scales = options(rest)
         sizes = self._shape[2:]
         if self._dtype is uint8 and name in BYTES:
-            _bytes(out, self, taps_of(mode, sizes, tuple(output_size), align, scales, True))
+            _bytes(out, self, mode, tuple(output_size), align, scales)
             return
         _run(out, self, mode, sizes, tuple(output_size), align, scales, False)
 
