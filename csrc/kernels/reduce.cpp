@@ -10,6 +10,8 @@
 #include "pointwise_loop.h"
 #include "vectors.h"
 
+#include <algorithm>
+
 namespace mt {
 namespace {
 
@@ -39,6 +41,7 @@ struct Reducer {
     void (*cols)(const char* x, int64_t step, int64_t rows, int64_t w, char* acc, int64_t base) = nullptr;
     void (*merge)(char* into, const char* from, int64_t n) = nullptr;  // `from` comes later
     void (*finish)(const char* acc, char* out, int64_t n, int64_t count) = nullptr;
+    bool quick = false;  // `rows` is worth calling for short runs
 };
 Reducer reducers[NUM_REDUCE][NUM_NATIVE];
 
@@ -360,6 +363,7 @@ template <class Step, class T, bool Mean, class S = T> void enter_fold(Reducer& 
          fold_merge<Step, T>,
          fold_finish<Step, T, Mean>};
     if constexpr (!IsComplex<T>::value) r.rows = fold_rows<Step, T, S>;
+    r.quick = std::is_floating_point<S>::value && !is_extreme<Step> && !std::is_same<Step, NumberStep>::value;
 }
 template <class Step, class T, bool Mean> void enter_fold(int op) {
     enter_fold<Step, T, Mean>(reducers[op - OP_SUM][NativeOf<T>::value]);
@@ -441,10 +445,12 @@ struct Job {
     Loop<2> kept;     // operand 0: output, operand 1: input
     Loop<1> reduced;  // the input
     int64_t in_size() const { return ITEMSIZE[acode]; }
-    int64_t block_size() const { return ITEMSIZE[target]; }
+    bool small() const { return in_size() <= 4; }
+    // Elements that a Loader gathers at a time: as many as its memory holds, but those that it casts BLOCK.
+    int64_t room() const { return convert ? BLOCK : std::min<int64_t>(4, 16 / in_size()) * BLOCK; }
 };
 
-// Gathers and casts a tile of at most BLOCK elements; returns it where it lies when nothing has to be done.
+// Gathers and casts a tile of at most Job::room elements; returns it where it lies when nothing has to be done.
 struct Loader {
     const Job& job;
     alignas(64) char raw[BLOCK * 16];
@@ -582,7 +588,7 @@ void reduce_across(const Job& job, Loader& loader, const char* in, int64_t w, in
     const Loop<1>& loop = job.reduced;
     const int64_t dim0 = loop.dim[0], r0 = loop.step[0][0], k0 = job.kept.step[1][0], size = job.in_size();
     const bool direct = !job.convert && k0 == size && r0 % size == 0;
-    const int64_t group = direct ? dim0 : (BLOCK / w > 0 ? BLOCK / w : 1);
+    const int64_t group = direct ? dim0 : std::max<int64_t>(1, job.room() / w);
     Cursor<1> at(loop, 1, begin / dim0);
     int64_t skip = begin % dim0;
     while (begin < end) {
@@ -607,7 +613,13 @@ void reduce_across(const Job& job, Loader& loader, const char* in, int64_t w, in
 
 void reduce_cols(const Job& job) {
     const int64_t dim0 = job.kept.dim[0], s_in = job.kept.step[1][0], s_out = job.kept.step[0][0];
-    const int64_t width = dim0 < WIDTH ? dim0 : WIDTH, strips = ceil_div(dim0, width);
+    int64_t width = dim0 < WIDTH ? dim0 : WIDTH;
+    // Where results do not lie side by side, as many as a block holds all elements of: they are transposed in it.
+    if (job.small() && std::abs(s_in) > job.in_size() && job.reduced.step[0][0] == job.in_size()) {
+        const int64_t fit = job.room() / job.reduced.dim[0] / 16 * 16;
+        width = std::min(width, std::max<int64_t>(16, fit));
+    }
+    const int64_t strips = ceil_div(dim0, width);
     const int64_t outer = job.kept.numel / dim0, units = outer * strips, rows = job.reduced.numel;
     const int64_t acc_size = job.reducer->acc_size;
     const int64_t total = job.kept.numel * rows;
@@ -653,7 +665,10 @@ void run_reduction(const Job& job) {
     }
     const int64_t kept_step = std::abs(job.kept.step[1][0]), reduced_step = std::abs(job.reduced.step[0][0]);
     const int64_t dim0 = job.reduced.dim[0], width = job.kept.dim[0];
-    const int64_t least = has_plain_rows(job) ? 8 : 32;  // elements of a run that is worth a loop
+    // Elements of a run that is worth a loop of its own; shorter ones are transposed, and lie side by side then, which is
+    // cheap for small elements.
+    const bool plain = has_plain_rows(job);
+    const int64_t least = plain && (job.reducer->quick || !job.small()) ? 8 : job.small() ? 96 : 32;
     const bool across = width > 1 && (kept_step < reduced_step || (dim0 < least && width >= 32));
     if (across) reduce_cols(job);
     else reduce_rows(job);
