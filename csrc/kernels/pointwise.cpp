@@ -2,6 +2,7 @@
 // loaded before the element at the same place is stored, so the output may be one of the inputs.
 #include "pointwise.h"
 #include "pointwise_loop.h"
+#include "pointwise_repeat.h"
 
 namespace mt {
 
@@ -255,6 +256,13 @@ template <int N> int64_t row_block(const Loop<N + 1>& loop, const Source* source
 }
 
 template <int N> void run_general(Plan<N>& plan, const Loop<N + 1>& loop, const Source* sources, int ocode) {
+    for (int k = 0; k < N; ++k)
+        if (const int64_t own = loop.ndim > 1 ? repeated<N>(loop, k + 1, sources[k].itemsize) : 0) {
+            const Scratch copy(own, sources[k].itemsize);
+            run_general<N>(plan, over_copy<N>(loop, k + 1, sources[k].itemsize, sources[k].code, copy.as()), sources,
+                           ocode);
+            return;
+        }
     const int64_t grain = grain_of(loop.numel, plan.cost);
     if (wants_tiles(loop)) {
         run_tiles(loop, grain, [&](char* const* ptr, int64_t n0, int64_t n1) {
