@@ -18,6 +18,9 @@ from .table import composite
 
 _where = registry.get("where")
 _arange = registry.get("arange")
+_search = registry.get("searchsorted")
+
+
 def _check(self: Any, weight: Any) -> Any:
     if self.dim() < 2:
         raise RuntimeError("torch.histogramdd: input tensor should have at least 2 dimensions")
@@ -79,20 +82,10 @@ def _edges(self: Any, bins: Sequence[int], range: Sequence[float] | None) -> lis
     return [_even_edges(lows.select(0, d), highs.select(0, d), count) for d, count in enumerate(bins)]
 
 
-
-
-
 def _bin(values: Any, edges: Any) -> Any:
-    """The place before the first edge that is larger, by halving."""
+    """The place before the first edge that is larger, which is searched by halving."""
     count = edges._shape[0]
-    first = values.new_zeros(values._shape, dtype=int64)
-    left = values.new_full(values._shape, count, dtype=int64)
-    for _ in builtins.range(count.bit_length()):
-        half = left // 2
-        at = first + half
-        right = (left > 0) & ~(values < edges[at.clamp(max=count - 1)])
-        first = _where.call((right, at + 1, first))
-        left = _where.call((right, left - half - 1, half))
+    first = _search.call((edges.contiguous(), values.contiguous(), False, True, None, None))
     return (first - 1).clamp(min=0, max=max(count - 2, 0))
 
 

@@ -9,6 +9,7 @@ from typing import Any
 
 from .._dispatch import registry
 from .._dispatch.op import Spec
+from .._dispatch.state import is_grad_enabled
 from .._dtype import float32, int64
 from .._tensor_base import all_values, numel
 from .composites.formulas import zeros_like
@@ -393,6 +394,13 @@ def _cumprod_backward(g: Any, self: Any, result: Any, dim: int) -> Any:
         return _reversed_cumsum(g * result.conj(), dim) / self.conj()
     # With a zero among the factors the quotient above is undefined: multiply what is left when one factor is left out.
     x = self.conj()
+    if not is_grad_enabled() and self._device.type != "meta":
+        # Behind a lane's first zero no gradient is left; its own is made of the products without it.
+        zero = self == 0
+        count = zero.cumsum(dim)
+        own = _reversed_cumsum(g * x.masked_fill(zero & (count == 1), 1).cumprod(dim), dim)
+        before = _reversed_cumsum(g * result.conj(), dim) / x
+        return before.where(count == 0, own.masked_fill(~(zero & (count == 1)), 0))
     n = x._shape[dim]
     cat = registry.get("cat")
     one = x.narrow(dim, 0, 1).detach() * 0 + 1
