@@ -92,6 +92,8 @@ def pointwise() -> Iterator[Line]:
     for name in ("smooth_l1_loss", "huber_loss", "binary_cross_entropy_with_logits"):
         yield line(name, function(name), square, square)
     yield line("add, the same for rows of 100", operator("add"), (64, 100, 100), (64, 1, 100))
+    gate = lambda t, a, b: a.contiguous(memory_format=t.channels_last) * b[:, :, :1, :1]  # noqa: E731
+    yield line("mul channels last, a gate of each channel", gate, (4, 64, 56, 56), (4, 64, 56, 56))
     yield line("mul bfloat16, a column", operator("mul"), square, (1000, 1), dtype="bfloat16")
     for dtype in ("int64", "float64", "bfloat16"):
         yield line(f"add {dtype}, one transposed", transposed(operator("add")), square, square, dtype=dtype)
@@ -145,6 +147,11 @@ def reductions() -> Iterator[Line]:
     for rows, width in ((10_000, 16), (10_000, 64), (100, 10_000)):
         yield line(f"sum of {rows} rows of {width}", operator("sum", 1), (rows, width))
         yield line(f"mean of {rows} rows of {width}", operator("mean", 1), (rows, width))
+    for width in (10, 32):
+        for dtype in ("float32", "bfloat16", "int8"):
+            yield line(f"amax of rows of {width} {dtype}", operator("amax", 1), (30_000, width), dtype=dtype)
+    yield line("histogramdd", lambda t, a: t.histogramdd(a, [20, 20])[0], (50_000, 2))
+    yield line("cumprod, backward", operator("cumprod", 1), (300, 300), grad=True)
     yield line("norm p=1", lambda t, a: t.norm(a, 1), square)
     yield line("norm p=3 rows", lambda t, a: t.linalg.vector_norm(a, 3, 1), square)
     yield line("norm inf rows", lambda t, a: t.linalg.vector_norm(a, math.inf, 1), square)
@@ -356,6 +363,21 @@ def images() -> Iterator[Line]:
     yield line("adaptive_max_pool2d to 7", function("adaptive_max_pool2d", output_size=7), image)
     for mode in ("nearest", "bilinear", "bicubic"):
         yield line(f"interpolate {mode} x2", function("interpolate", scale_factor=2, mode=mode), image)
+    for mode in ("bilinear", "bicubic"):
+        photo = lambda t, a, m=mode: t.nn.functional.interpolate(  # noqa: E731
+            (a * 60 + 120).to(t.uint8), scale_factor=0.5, mode=m, antialias=True
+        )
+        yield line(f"interpolate {mode} bytes antialias", photo, (1, 3, 224, 224))
+        for channels, size in ((3, 224), (32, 32)):
+            last = lambda t, a, m=mode: t.nn.functional.interpolate(  # noqa: E731
+                a.contiguous(memory_format=t.channels_last), scale_factor=2, mode=m
+            )
+            yield line(f"interpolate {mode} channels last {channels}", last, (1, channels, size, size))
+    fractional = lambda t, a: t.nn.functional.fractional_max_pool2d(  # noqa: E731
+        a, 2, output_size=30, _random_samples=t.full((4, 32, 2), 0.4)
+    )
+    yield line("fractional_max_pool2d", fractional, image)
+    yield line("max_pool2d 3 stride 1", function("max_pool2d", kernel_size=3, stride=1, padding=1), image)
     for mode in ("constant", "reflect", "replicate", "circular"):
         yield line(f"pad {mode}", function("pad", pad=(1, 1, 1, 1), mode=mode), image)
     yield line("pad reflect 1d", function("pad", pad=(8, 8), mode="reflect"), (16, 64, 1000))

@@ -82,7 +82,7 @@ def fractional(n: object, x: object, starts: tuple[int, ...]) -> tuple[object, o
 def test_listed_windows() -> None:
     out, places = fractional(native(), nine(), (0, 1, 0))
     assert read(out, 1) == [7.0]
-    assert struct.unpack("q", bytes(memoryview(places))) == (7,)  # type: ignore[arg-type]
+    assert struct.unpack("q", bytes(memoryview(places))) == (7,)
 
 
 @pytest.mark.parametrize("inner", [1, 3, 32, 45])
