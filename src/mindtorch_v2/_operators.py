@@ -448,9 +448,9 @@ def refusal(overload: OpOverload, args: tuple[Any, ...], kwargs: dict[str, Any])
     )
 
 
-# Operators that are called as Python's methods are.
 # Libraries of PyTorch's distribution that hold TorchScript's classes for its tests.
 _BESIDE = frozenset(("libtorchbind_test.so", "libjitbackend_test.so", "libbackend_with_compiler.so"))
+# Operators that are called as Python's methods are.
 _SYNTAX = frozenset("lshift rshift ilshift irshift and or xor iand ior ixor".split())
 
 
@@ -562,12 +562,18 @@ class Operators:
         """Load a shared library, which registers what it has. One that needs PyTorch's own libraries cannot be.
 
         The libraries that PyTorch's own tests load from its distribution are not here. They hold TorchScript's classes
-        alone, and `torch.classes` refuses each by its name.
+        alone, and `torch.classes` refuses each by its name; a warning says so, and a program that uses none goes on.
         """
         import ctypes
+        import warnings
 
         path = str(path)
         if not os.path.exists(path) and os.path.basename(path) in _BESIDE:
+            warnings.warn(
+                f"{os.path.basename(path)} is a part of PyTorch's distribution and was not loaded: classes of "
+                "TorchScript are refused when they are used",
+                stacklevel=2,
+            )
             self.loaded_libraries.add(path)
             return
         try:

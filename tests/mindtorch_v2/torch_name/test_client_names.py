@@ -106,7 +106,8 @@ def test_a_library_that_cannot_be_loaded() -> None:
 
 
 def test_libraries_of_pytorchs_own_tests_hold_classes_that_are_refused_by_name() -> None:
-    torch.ops.load_library("nowhere/libtorchbind_test.so")
+    with pytest.warns(UserWarning, match="libtorchbind_test.so is a part of PyTorch's distribution and was not loaded"):
+        torch.ops.load_library("nowhere/libtorchbind_test.so")
     assert "nowhere/libtorchbind_test.so" in torch.classes.loaded_libraries
     with pytest.raises(RuntimeError, match="Tried to instantiate class '_TorchScriptTesting._Foo', but it"):
         torch.classes._TorchScriptTesting._Foo(1)
