@@ -165,9 +165,10 @@ template <class T> PyObject* take_capsule(PyObject* capsule) {
         throw;
     }
     PyObject* source = managed->deleter == release<T> ? static_cast<PyObject*>(managed->context) : Py_None;
-    char* address = t.data == nullptr ? nullptr : static_cast<char*>(t.data) + t.byte_offset;
+    // As a number: an offset that leads out of all memory is the reader's to refuse.
+    const unsigned long long address = t.data == nullptr ? 0 : (uintptr_t)t.data + t.byte_offset;
     return Py_BuildValue("(IiiiiiNNNNO)", major, (int)t.device_type, (int)t.code, (int)t.bits, (int)t.lanes,
-                         (int)t.ndim, shape, strides, PyLong_FromVoidPtr(address), owner, source);
+                         (int)t.ndim, shape, strides, PyLong_FromUnsignedLongLong(address), owner, source);
 }
 
 PyObject* dlpack_take(PyObject*, PyObject* const* args, Py_ssize_t nargs) {

@@ -52,7 +52,7 @@ NAMES: dict[str, dict[str, str]] = {
         _COMPILER: f"{_SCRIPT} profiler_allow_cudagraph_cupti_lazy_reinit_cuda12",
         "quantized tensors": _QUANTIZED,
         "the inside of PyTorch's library": "PRIVATE_OPS StorageBase "
-        "TYPE_CHECKING USE_GLOBAL_DEPS USE_RTLD_GLOBAL_WITH_LIBTORCH classes cpp init_num_threads windows",
+        "TYPE_CHECKING USE_GLOBAL_DEPS USE_RTLD_GLOBAL_WITH_LIBTORCH cpp init_num_threads windows",
     },
     "Tensor": {"rows without a method of that name": "index"},
     "accelerator": {_DEVICES: "Graph"},
@@ -60,7 +60,6 @@ NAMES: dict[str, dict[str, str]] = {
     "backends": {_DEVICES: "xnnpack"},
     "cuda": {_DEVICES: "GreenContext nccl nvtx profiler sparse tunable"},
     "func": {_FORWARD: "rearrange"},
-    "library": {"the inside of PyTorch's library": "get_kernel"},
     "linalg": {"texts for documentation": "common_notes"},
     "monitor": {"an import that shows": "TYPE_CHECKING"},
     "mps": {_DEVICES: "profiler"},
