@@ -32,7 +32,7 @@ def _serve(rank: int) -> None:
         if rank == 2:
             starts.insert(0, starts[0].new_zeros((*starts[0]._shape[:-1], 1)))
         first, second = target(outs[0], self._dtype), target(outs[1], outs[1]._dtype)
-        _pool(*operand(dense(self)), *operand(first), *operand(second), *operand(dense(_cat.call((starts, -1)))),
+        _pool(*operand(dense(self)), *operand(first), *operand(second), *operand(dense(_cat.call((tuple(starts), -1)))),
               numel(self) // math.prod(sizes), triple(sizes, 1), triple(wanted, 1), triple(kernel, 1))
         deliver(outs[0], first)
         deliver(outs[1], second)
