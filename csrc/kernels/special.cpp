@@ -154,8 +154,7 @@ template <class T> T trigamma(T x) {
     return sign * result;
 }
 double polygamma(double x, double n) {
-    // Of the order and one, as PyTorch: beyond 2^53 that is always even.
-    const double sign = std::fmod(n + 1, 2.0) == 0 ? 1.0 : -1.0;
+    const double sign = std::fmod(n, 2.0) == 0 ? -1.0 : 1.0;
     return sign * (n <= 170 ? std::tgamma(n + 1) : INF) * zeta(n + 1, x);
 }
 

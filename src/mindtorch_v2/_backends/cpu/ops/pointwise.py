@@ -62,7 +62,9 @@ def _polygamma(out: Any, n: int, self: Any) -> None:
         _native.unary(_native.DIGAMMA, self._storage, int(self._offset), self._stride, self._dtype.code,
                       out._storage, int(out._offset), out._stride, code, self._shape, code)
         return
-    _native.binary(_native.POLYGAMMA, self._storage, int(self._offset), self._stride, self._dtype.code, n, 0, (), 0,
+    # The kernel reads the order as a number of its dtype: of larger ones only the sign, by their last bit, is left.
+    order = n if n < 2**24 else 2**24 - 2 + (n & 1)
+    _native.binary(_native.POLYGAMMA, self._storage, int(self._offset), self._stride, self._dtype.code, order, 0, (), 0,
                    out._storage, int(out._offset), out._stride, code, self._shape, code, 1)
 
 
