@@ -86,8 +86,15 @@ class IntoKernel(Kernel):
 
 def stands_for(out: TensorBase, spec: Spec, args: tuple[Any, ...]) -> bool:
     """Whether a tensor is what would be made for this result, and none of the arguments shares its memory: a kernel
-    that reads its operands after it has begun to write may write to it."""
-    if out._dtype is not spec.dtype or out._offset != 0 or out._shape != spec.shape or out._stride != spec.stride:
+    that reads its operands after it has begun to write may write to it. On the CPU alone: functions of other devices
+    write by operators, each of which moves the version."""
+    if (
+        out._keys & CPU == 0
+        or out._dtype is not spec.dtype
+        or out._offset != 0
+        or out._shape != spec.shape
+        or out._stride != spec.stride
+    ):
         return False
     for a in args:
         if isinstance(a, TensorBase):
