@@ -13,7 +13,9 @@ from .._subject import subject as torch
 pytestmark = pytest.mark.skipif(IS_ORACLE, reason="PyTorch has kernels of its own")
 NATIVE: Any = None if IS_ORACLE else submodule("_native")
 SHAPES = ((1, 1), (4, 4), (3, 5), (5, 3), (2, 3, 6, 4), (32, 32), (40, 33), (2, 70, 70), (33, 150), (101, 65))
-BOUND = {"float32": 2e-5, "float64": 1e-12}
+# Both libraries round, in another order, and the condition of the matrices is in the hundreds: two builds of ours are
+# 2.5e-5 apart.
+BOUND = {"float32": 5e-5, "float64": 1e-12}
 
 
 def pair(dtype: str, *shape: int) -> tuple[Any, Any]:
