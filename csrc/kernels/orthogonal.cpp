@@ -250,6 +250,18 @@ MT_INLINE void make_bidiagonal(double* a, int64_t m, int64_t n, double* d, doubl
     }
 }
 
+// The eigenvalues of [[a, b], [b, c]], in a and c: the larger one has no cancellation, and from it the other has none.
+MT_INLINE void values_of_two(double& a, double b, double& c) {
+    const double sum = a + c, root = std::hypot(a - c, 2 * b);
+    if (sum == 0) {
+        a = root / 2, c = -a;
+        return;
+    }
+    const double more = std::fabs(a) > std::fabs(c) ? a : c, less = std::fabs(a) > std::fabs(c) ? c : a;
+    const double first = (sum + std::copysign(root, sum)) / 2;
+    a = first, c = more / first * less - b / first * b;
+}
+
 // The eigenvalues of a symmetric matrix of three diagonals, in d: rotations with shifts chase what is beside the diagonal
 // away, from its end up. e: one element fewer than d, and one of room. False if they do not end.
 MT_INLINE bool tridiagonal_values(double* d, double* e, int64_t n, double small) {
@@ -262,6 +274,10 @@ MT_INLINE bool tridiagonal_values(double* d, double* e, int64_t n, double small)
             int64_t end = l;
             while (end + 1 < n && std::fabs(e[end]) > small) ++end;
             if (end == l) break;
+            if (end == l + 1) {
+                values_of_two(d[l], e[l], d[end]), e[l] = 0;
+                break;
+            }
             if (step == STEPS) return false;
             // The shift: the eigenvalue of the first two rows that is nearer to the first.
             const double slope = (d[l + 1] - d[l]) / (2 * e[l]);
