@@ -27,12 +27,14 @@ def gradients(case: _infos.Covered, sample: Any, around: Any, again: bool) -> An
     """The gradients of one call made within `around`, or through a checkpoint."""
     args, kwargs = (_oracle.convert_argument(part) for part in _infos.arguments(sample))
     function = _infos.in_subject(case.info)
+    # Of the result what is determined: of a loss that depends on the phases of eigenvectors there is no gradient.
+    determined = sample.output_process_fn_grad
     torch.manual_seed(0)
     if again:
-        result = checkpoint(lambda: function(*args, **kwargs), use_reentrant=False)
+        result = checkpoint(lambda: determined(function(*args, **kwargs)), use_reentrant=False)
     else:
         with around:
-            result = function(*args, **kwargs)
+            result = determined(function(*args, **kwargs))
     outputs, inputs = leaves(result, torch.Tensor), leaves([args, kwargs], torch.Tensor)
     if not outputs or not inputs:
         return []
