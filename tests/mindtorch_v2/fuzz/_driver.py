@@ -13,7 +13,8 @@ import time
 from pathlib import Path
 from typing import NamedTuple
 
-from ._judge import CAUGHT, Finding, Outcome, agrees, difference, plain_name, reason
+from ._alone import singled_out
+from ._judge import CAUGHT, Finding, Outcome, agrees, difference, plain_name, reason, words
 from ._worker import read_running
 
 START_SECONDS = 600.0  # a loaded machine takes its time to import everything
@@ -140,6 +141,10 @@ class Fuzzer:
         self.differences: dict[tuple[str, str], list[str]] = {}
         self.hung: dict[str, int] = {}
         self.programs = 0
+        recorded = settings.room / "samples.json"
+        self.samples: dict[str, list[tuple[list[str], dict[str, str]]]] = {}  # accepted calls by function
+        for name, args, named in json.loads(recorded.read_text()) if recorded.exists() else []:
+            self.samples.setdefault(name, []).append((args, dict(named)))
 
     def run(self, seed: int, count: int | None, deadline: float) -> None:
         end = None if count is None else seed + count
@@ -220,22 +225,28 @@ class Fuzzer:
             self.findings.setdefault(finding.key, []).append(finding._replace(outcome=outcome))
         open_ones = [pair for pair in doubtful if pair[0].outcome.kind != "crash"]
         asked = open_ones if self.present else []
-        # What PyTorch says of an NPU's tensors is what it says of its CPU's.
-        questions = [
-            (seed, about, text.replace("npu:1", "cpu").replace("npu", "cpu")) for _, (seed, about, text) in asked
-        ]
-        answers = ask(self.settings, questions, oracle=True)
+        answers = ask(self.settings, [_for_oracle(item) for _, item in asked], oracle=True)
         theirs = {id(finding): answer for (finding, _), answer in zip(asked, answers)}
-        for finding, _ in open_ones:
+        for finding, item in open_ones:
             answer = theirs.get(id(finding))
             if answer is None and not finding.certain:
                 continue
-            if answer is not None and agrees(finding.outcome, answer, finding.program):
+            if answer is not None and (
+                agrees(finding.outcome, answer, finding.program) or self.said_alone(finding.outcome, item)
+            ):
                 self.excused.add(finding.key)
                 continue
             note = f"   PyTorch: {answer.kind} {answer.text[:150]}" if answer is not None else ""
             outcome = finding.outcome._replace(where=finding.outcome.where + note)
             self.findings.setdefault(finding.key, []).append(finding._replace(outcome=outcome))
+
+    def said_alone(self, mine: Outcome, item: Item) -> bool:
+        """Whether PyTorch says the same of one of the arguments; of the whole call it had refused another one first."""
+        if mine.kind == "hang":
+            return False
+        seed, about, text = _for_oracle(item)
+        questions = [(seed, about, each) for each in singled_out(text, self.samples.get(about, []))]
+        return any(_same(mine, theirs) for theirs in ask(self.settings, questions, oracle=True))
 
     def compare_all(self, found: list[tuple[Item, Outcome]]) -> None:
         compared = [pair for pair in found if "npu" not in pair[0][2]]
@@ -284,6 +295,15 @@ class Fuzzer:
         if self.compare:
             lines.append(f"differences from PyTorch: {len(self.differences)}")
         return [*lines, "clean" if self.clean else "not clean"]
+
+
+def _for_oracle(item: Item) -> Item:
+    """What PyTorch says of an NPU's tensors is what it says of its CPU's."""
+    return item[0], item[1], item[2].replace("npu:1", "cpu").replace("npu", "cpu")
+
+
+def _same(mine: Outcome, theirs: Outcome) -> bool:
+    return mine.kind == theirs.kind and words(mine.text) == words(theirs.text)
 
 
 def _said(outcome: Outcome) -> str:

@@ -163,13 +163,14 @@ def agrees(mine: Outcome, theirs: Outcome, program: str = "") -> bool:
     # Python words a wrong count of arguments, and what an object has not, by names that are ours or PyTorch's.
     alike = PYTHON.search(mine.text) is not None and PYTHON.search(theirs.text) is not None
     miscounted = _ARITY.search(mine.text) is not None
-    return _words(mine.text) == _words(theirs.text) or alike or miscounted
+    return words(mine.text) == words(theirs.text) or alike or miscounted
 
 
 _ARITY = re.compile(r"positional argument|keyword argument|needs an argument|takes no arguments|invalid combination")
 
 
-def _words(text: str) -> str:
+def words(text: str) -> str:
+    """A message without what differs from call to call."""
     text = re.sub(r"0x[0-9a-f]+", "0x", text.split("\n")[0].replace("mindtorch_v2", "torch"))
     # Random numbers differ, and PyTorch was asked about its CPU.
     return re.sub(r"\d\.\d+(e[+-]\d+)?|, device='npu:\d'", "", text).strip()[:100]

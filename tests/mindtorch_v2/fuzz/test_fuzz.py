@@ -10,6 +10,7 @@ from pathlib import Path
 import pytest
 
 from .._subject import mindtorch_only
+from ._alone import singled_out
 from ._driver import Fuzzer, Settings, ask
 from ._judge import Outcome, agrees, plain_name, reason
 
@@ -92,6 +93,22 @@ def test_pytorch_excuses_what_it_says_too() -> None:
     assert agrees(mine, mine)
     assert not agrees(mine, Outcome("TypeError", "argument 'input' (position 1) must be Tensor, not int"))
     assert agrees(Outcome("hang"), Outcome("hang")) and not agrees(Outcome("hang"), Outcome("ok"))
+
+
+def test_arguments_are_singled_out() -> None:
+    heads = ["a = torch.ones(2**62)", "b = torch.rand((3,))"]
+    plain = ["a = torch.ones((2, 3))", "b = torch.rand((3,))"]
+    small, sample = "torch.ones((2, 3))", (["torch.ones((4,))", "3"], {"dims": "0"})
+    made = singled_out("\n".join([*heads, "r = torch.roll(a, 2**70, dims=[None, 2])"]), [sample])
+    assert [each.split("\n") for each in made] == [
+        [*heads, "r = torch.roll(a, 3, dims=0)"],
+        [*heads, "r = torch.roll(a, 1)"],
+        [*plain, "r = torch.roll(torch.ones((4,)), 2 ** 70, dims=0)"],
+        [*plain, f"r = torch.roll({small}, 2 ** 70)"],
+        [*plain, "r = torch.roll(torch.ones((4,)), 3, dims=[None, 2])"],
+        [*plain, f"r = torch.roll({small}, 1, dims=[None, 2])"],
+    ]
+    assert singled_out("r = a[None]", []) == [] == singled_out("r = torch.neg(a)", [])
 
 
 @pytest.mark.parametrize(
