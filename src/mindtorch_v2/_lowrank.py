@@ -6,6 +6,7 @@ as PyTorch draws them.
 
 from __future__ import annotations
 
+import operator
 from typing import Any
 
 from ._overrides import overridable
@@ -24,8 +25,7 @@ def get_approximate_basis(A: Any, q: int, niter: int | None = 2, M: Any = None) 
     torch = _torch()
     dtype = A.dtype if A.dtype.is_floating_point or A.dtype.is_complex else torch.float32
     Q = torch.randn(A.shape[-1], q, dtype=dtype, device=A.device)
-    A = A.to(dtype)
-    for step in range(2 * (2 if niter is None else niter) + 1):
+    for step in range(2 * (2 if niter is None else max(0, operator.index(niter))) + 1):
         left = A.mH if step % 2 else A
         X = left @ Q
         if M is not None:

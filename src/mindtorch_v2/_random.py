@@ -69,6 +69,7 @@ _SEED, _POSITIONS = struct.Struct("<Q"), struct.Struct("<IIQ")
 class Generator:
     """A source of random numbers with its own state."""
 
+    __module__ = __name__.partition(".")[0] + "._C"  # as messages name it
     __slots__ = ("_state", "_device", "__weakref__")
 
     def __init__(self, device: Any = None) -> None:

@@ -21,6 +21,12 @@ CASES: list[Case] = [
          "RuntimeError",
          "linalg.solve: Expected A and B to have the same dtype, but found A of type Float and B of type Double "
          "instead"),
+    Case("svd_lowrank_integer", lambda torch: dict(a=torch.ones(2, 3, dtype=torch.int8)),
+         lambda torch, v: torch.svd_lowrank(v.a, 1),
+         "RuntimeError", "expected m1 and m2 to have the same dtype, but got: signed char != float"),
+    Case("svd_lowrank_steps", lambda torch: dict(a=torch.ones(2, 3)),
+         lambda torch, v: torch.svd_lowrank(v.a, 1, 1.5),
+         "TypeError", "'float' object cannot be interpreted as an integer"),
     Case("inv_shape", lambda torch: dict(a=torch.ones(2, 3)),
          lambda torch, v: torch.linalg.inv(v.a),
          "RuntimeError", "linalg.inv: A must be batches of square matrices, but they are 2 by 3 matrices"),

