@@ -1,7 +1,8 @@
 // Products of small floats whose blocks have scales of their own (block_scales.h): added in place, in groups, permuted, with
-// scales of two levels; and of weights in bytes.
+// scales of two levels, activated and quantized again; and of weights in bytes.
 //
 // The facts have dtypes and ranks; which scale belongs to which numbers is as the functions' public descriptions say.
+#include "activation.h"
 #include "block_scales.h"
 #include "optional.h"
 
@@ -219,6 +220,59 @@ void run_two_levels(Run& r) {
     r.write(r.tensor("out"), out);
 }
 
+// -- act((x1 * scale1) @ (x2 * scale2) + bias), in blocks of 32 with scales of their own ---------------------------------------------
+// The facts do not name the activations; these are the names that fused products of the same library have.
+double activated(double x, const std::string& kind) {
+    if (kind == "relu") return x > 0 || std::isnan(x) ? x : 0;
+    if (kind == "silu" || kind == "swish") return silu(x);
+    if (kind == "gelu_tanh") return gelu_tanh(x);
+    return kind == "gelu" || kind == "gelu_erf" ? gelu(x) : x;
+}
+
+void plan_activated(Plan& p) {
+    static const char* const kinds[] = {"", "none", "relu", "silu", "swish", "gelu", "gelu_erf", "gelu_tanh"};
+    const std::string &kind = p.string("activationType"), &mode = p.string("quantMode");
+    p.require(std::any_of(std::begin(kinds), std::end(kinds), [&](const char* k) { return kind == k; }), "activationType is \"%s\"; the emulator computes relu, silu, gelu_erf, gelu_tanh",
+              kind.c_str());
+    p.require(mode.empty() || mode == "mx", "quantMode is \"%s\", expected mx", mode.c_str());
+    if (p.has("roundMode")) p.require(p.string("roundMode").empty() || p.string("roundMode") == "rint", "roundMode is \"%s\", expected rint", p.string("roundMode").c_str());
+    plan_number(p, "scaleAlg", 1);
+    p.require(p.real("dstTypeMax") == 0, "dstTypeMax: the emulator computes 0");
+    p.require(p.tensor("x1").rank() == 2 && p.tensor("x2").rank() == 2, "x1 has shape %s, x2 %s, expected matrices", text(p.tensor("x1").dims).c_str(), text(p.tensor("x2").dims).c_str());
+    Tensor a = turned(p.tensor("x1"), p.flag("transposeX1")), b = turned(p.tensor("x2"), p.flag("transposeX2"));
+    p.require(a.dims[1] == b.dims[0], "shapes %s and %s cannot be multiplied", text(a.dims).c_str(), text(b.dims).c_str());
+    int64_t size = p.integer("groupSize");
+    p.require(size == 0 || (size & 0xFFFF) == kBlock, "groupSize is %lld, pairs belong to groups of 32", wide(size));
+    p.require(p.has("x1ScaleOptional") && in_pairs(p.tensor("x1ScaleOptional")) && in_pairs(p.tensor("x2Scale")), "x1ScaleOptional and x2Scale must be in pairs");
+    plan_pairs(p, "x1ScaleOptional", p.tensor("x1").dims, p.flag("transposeX1") ? 0 : 1, 1);
+    plan_pairs(p, "x2Scale", p.tensor("x2").dims, p.flag("transposeX2") ? 1 : 0, 1);
+    if (p.has("biasOptional")) p.require(p.tensor("biasOptional").numel() == b.dims[1], "biasOptional has shape %s", text(p.tensor("biasOptional").dims).c_str());
+    Dims y{a.dims[0], b.dims[1]};
+    p.shape("yOut", y);
+    p.shape("yScaleOut", scale_dims(y, 1));
+}
+
+void run_activated(Run& r) {
+    Tensor a = turned(r.tensor("x1"), r.flag("transposeX1")), b = turned(r.tensor("x2"), r.flag("transposeX2"));
+    auto x = r.read<double>(a), w = r.read<double>(b);
+    int64_t rows = a.dims[0], inner = a.dims[1], n = b.dims[1];
+    scale_pairs(x, turned_pairs(r, "x1ScaleOptional", r.flag("transposeX1")), rows, inner, 1);
+    scale_pairs(w, turned_pairs(r, "x2Scale", r.flag("transposeX2")), inner, n, 0);
+    Values bias(size_t(n), 0), y;
+    if (r.has("biasOptional")) bias = r.read<double>(r.tensor("biasOptional"));
+    for (int64_t i = 0; i < rows; ++i)
+        for (int64_t j = 0; j < n; ++j) {
+            double sum = bias[size_t(j)];
+            for (int64_t k = 0; k < inner; ++k) sum += x[size_t(i * inner + k)] * w[size_t(k * n + j)];
+            y.push_back(activated(sum, r.string("activationType")));
+        }
+    int dtype = r.tensor("yOut").dtype;
+    RowBlocks blocks{n, kBlock, parts_of(n, kPair) * 2, dtype, narrow_largest(dtype), true, false, r.integer("scaleAlg")};
+    auto scales = blocks.divide(y);
+    r.write(r.tensor("yOut"), y);
+    r.write(r.tensor("yScaleOut"), scales);
+}
+
 // -- x1 @ ((x2 + offset) * scale) + bias, weights of INT8 ------------------------------------------------------------------------
 // Offset and scale are tensors with a number for each column or one for all, or the two numbers. diagonalMatrix, deqOffset and
 // deqScale are what the matrix unit needs to do this itself; they do not change the result.
@@ -261,3 +315,4 @@ ACLNN(aclnnQuantBatchMatmulInplaceAdd, plan_added, run_added, NARROW)
 ACLNN(aclnnQuantGroupedMatmulInplaceAdd, plan_grouped, run_grouped, NARROW)
 ACLNN(aclnnTransposeQuantBatchMatMul, plan_permuted, run_permuted, NARROW)
 ACLNN(aclnnTransposeQuantBatchMatMulWeightNz, plan_permuted, run_permuted, NARROW)
+ACLNN(aclnnQuantMatmulActivationQuantWeightNz, plan_activated, run_activated, NARROW)

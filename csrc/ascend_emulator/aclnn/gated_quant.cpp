@@ -2,9 +2,11 @@
 //
 // The facts give shapes and dtypes only. What is computed: silu(a) * b of the two halves a, b of the last axis, as SwiGlu;
 // a bound keeps a <= limit and b within [-limit, limit]; a weight multiplies a row's result; rows beyond the groups stay
-// as they are. Results of quantization are INT8.
+// as they are. Results of quantization are INT8; those of SwigluGroupQuant are small floats in blocks, whose scales are powers
+// of two for each 32 (FLOAT8_E8M0) or, for each blockSize (128 where it is 0), the largest number over the type's largest. The
+// facts do not say which quantMode stands for which of these: the dtype of the scales does.
 #include "gating.h"
-#include "quantize.h"
+#include "microscaled.h"
 
 using namespace emu;
 
@@ -37,18 +39,60 @@ void plan_weighted(const Plan& p, const char* x) {
               static_cast<long long>(got), static_cast<long long>(rows));
 }
 
-void run_group(Run& r) {
+// The rows that groups count.
+Values group_rows(const Run& r) {
     const Dims& d = r.tensor("x").dims;
     int64_t half = d.back() / 2, rows = rows_of(d), used = counted_rows(r, rows);
-    auto x = r.read<double>(r.tensor("x")), y = r.read<double>(r.tensor("out"));
-    Values weight(size_t(rows), 1);
+    auto x = r.read<double>(r.tensor("x"));
+    Values weight(size_t(rows), 1), y;
     if (r.has("weightOptional")) weight = r.read<double>(r.tensor("weightOptional"));
     Bounds bounds{r.real("clampLimit")};
     for (int64_t i = 0; i < used; ++i)
         for (int64_t k = 0; k < half; ++k)
-            y[size_t(i * half + k)] = silu(bounds.gate(x[size_t(2 * i * half + k)])) *
-                                      bounds.linear(x[size_t((2 * i + 1) * half + k)]) * weight[size_t(i)];
-    r.write(r.tensor("out"), y);
+            y.push_back(silu(bounds.gate(x[size_t(2 * i * half + k)])) *
+                        bounds.linear(x[size_t((2 * i + 1) * half + k)]) * weight[size_t(i)]);
+    return y;
+}
+
+// What is behind these values stays as it is.
+void write_first(const Run& r, const char* name, const Values& first) {
+    auto all = r.read<double>(r.tensor(name));
+    std::copy(first.begin(), first.end(), all.begin());
+    r.write(r.tensor(name), all);
+}
+
+void run_group(Run& r) { write_first(r, "out", group_rows(r)); }
+
+// -- and small floats in blocks --------------------------------------------------------------------------------------
+RowBlocks group_blocks(const Call& c) {
+    int64_t half = c.tensor("x").dims.back() / 2, block = c.integer("blockSize");
+    bool exponents = c.tensor("yScaleOut").dtype == ACL_FLOAT8_E8M0;
+    if (block == 0) block = exponents ? kBlock : 128;
+    int64_t blocks = block > 0 ? (half + block - 1) / block : 0;
+    if (exponents && c.tensor("yScaleOut").rank() == c.tensor("x").rank() + 1) blocks += blocks % 2;
+    return {half, block, blocks, c.tensor("yOut").dtype, block_top(c), exponents, c.flag("roundScale")};
+}
+
+void plan_group_quant(Plan& p) {
+    Dims half = halved(p, "x"), scales = half;
+    plan_weighted(p, "x");
+    p.require(!p.has("scaleOptional"), "scaleOptional is not computed by the emulator");
+    need_stated(p, "dstType", "yOut");
+    p.shape("yOut", half);
+    RowBlocks b = group_blocks(p);
+    p.require(b.block > 0, "blockSize is %lld, expected a positive number, or 0 for the usual one", static_cast<long long>(p.integer("blockSize")));
+    p.require(!b.exponents || b.block == kBlock, "blockSize is %lld, scales of FLOAT8_E8M0 belong to 32 numbers", static_cast<long long>(b.block));
+    scales[half.n - 1] = b.places;
+    p.shape("yScaleOut", p.tensor("yScaleOut").rank() == half.n + 1 && b.exponents ? scale_dims(half, half.n - 1) : scales);
+    if (p.flag("outputOrigin")) p.shape("yOriginOut", half), p.same_dtype("x", "yOriginOut");
+}
+
+void run_group_quant(Run& r) {
+    Values y = group_rows(r);
+    if (r.flag("outputOrigin")) write_first(r, "yOriginOut", y);
+    Values scales = group_blocks(r).divide(y);
+    write_first(r, "yOut", y);
+    write_first(r, "yScaleOut", scales);
 }
 
 void plan_group_grad(Plan& p) {
@@ -310,6 +354,7 @@ void run_gelu(Run& r) {
 ACLNN(aclnnSwigluGroup, PLAN { p.shape("out", halved(p, "x")); plan_weighted(p, "x"); }, run_group)
 ACLNN(aclnnSwigluGroupGrad, plan_group_grad, run_group_grad)
 ACLNN(aclnnSwigluGroupQuantGrad, plan_group_grad, run_group_grad)
+ACLNN(aclnnSwigluGroupQuant, plan_group_quant, run_group_quant, NARROW)
 ACLNN(aclnnClippedSwigluV2,
       PLAN {
           int64_t mode = p.integer("clampMode");

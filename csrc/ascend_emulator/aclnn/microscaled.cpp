@@ -14,13 +14,6 @@ namespace {
 using Values = std::vector<double>;
 long long wide(int64_t x) { return static_cast<long long>(x); }
 
-Dims scale_dims(Dims dims, int64_t axis) {
-    int64_t blocks = (dims[int(axis)] + kBlock - 1) / kBlock;
-    dims[int(axis)] = (blocks + 1) / 2;
-    dims.push(2);
-    return dims;
-}
-
 // The place of a block's scale.
 int64_t scale_place(const Lines& lines, int64_t o, int64_t block, int64_t i) {
     int64_t pairs = ((lines.length + kBlock - 1) / kBlock + 1) / 2;

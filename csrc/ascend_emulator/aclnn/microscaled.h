@@ -1,4 +1,4 @@
-// The power of two that a block of small floats is divided by.
+// Blocks of numbers that share a scale: the power of two that a block of small floats is divided by, and rows in blocks.
 #pragma once
 
 #include "quantize.h"
@@ -26,5 +26,43 @@ inline double block_scale(double largest, int dtype, int64_t algorithm) {
     }
     return std::ldexp(1.0, std::max(exponent, -127));
 }
+
+// The scales of blocks of 32 stand in pairs.
+inline Dims scale_dims(Dims dims, int64_t axis) {
+    int64_t blocks = (dims[int(axis)] + kBlock - 1) / kBlock;
+    dims[int(axis)] = (blocks + 1) / 2;
+    dims.push(2);
+    return dims;
+}
+
+// Blocks of a row: `length` numbers, `block` to a scale, room for `places` scales in each row.
+struct RowBlocks {
+    int64_t length, block, places;
+    int dtype;              // of the numbers
+    double top;             // what the largest number of a block becomes
+    bool exponents, whole;  // scales are of FLOAT8_E8M0; others are rounded up to powers of two
+    int64_t algorithm = 0;  // of exponents
+
+    double scale(double largest) const {
+        if (exponents) return block_scale(largest, dtype, algorithm);
+        double out = largest / top;
+        return whole && out > 0 ? std::exp2(std::ceil(std::log2(out))) : out;
+    }
+    // Divides the rows by their scales, which are returned.
+    std::vector<double> divide(std::vector<double>& x) const {
+        std::vector<double> scales;
+        for (size_t row = 0; row < x.size(); row += size_t(length)) {
+            for (int64_t from = 0; from < length; from += block) {
+                double largest = 0;
+                int64_t to = std::min(from + block, length);
+                for (int64_t k = from; k < to; ++k) largest = std::fmax(largest, std::fabs(x[row + size_t(k)]));
+                scales.push_back(scale(largest));
+                for (int64_t k = from; k < to; ++k) x[row + size_t(k)] = scales.back() > 0 ? x[row + size_t(k)] / scales.back() : 0;
+            }
+            scales.resize((row / size_t(length) + 1) * size_t(places), exponents ? std::ldexp(1.0, -127) : 0);
+        }
+        return scales;
+    }
+};
 
 }  // namespace emu

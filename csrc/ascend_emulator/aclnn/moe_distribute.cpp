@@ -8,6 +8,11 @@
 // assistInfoForCombine) is private to the vendor; here it is the place of each pair among its expert's rows, and where
 // rows came from: (rank, token, which of its experts). An expert that gives nothing, and one that gives the token back,
 // have the numbers behind the true ones and are nowhere. The formulas are not in the facts.
+//
+// Each way may also be gone in two steps, between which a rank may do other work: ...Setup makes the messages, ...Teardown
+// exchanges them. A message is a row, followed by its factor where it was stretched to INT8; a command is 16 numbers, of which
+// the first says which place a message goes to, or the first three where a row came from; no message has -1. Both are private
+// to the vendor, only their sizes are in the facts.
 #include <numeric>
 
 #include "collective.h"
@@ -55,12 +60,13 @@ Layout layout(const Call& c) {
     l.shared_ranks = c.integer("sharedExpertRankNum");
     l.shared = l.shared_ranks ? c.integer("sharedExpertNum") : 0;
     l.zero = optional_number(c, "zeroExpertNum"), l.copies = optional_number(c, "copyExpertNum");
-    if (c.integer("tpWorldSize") > 1) l.members = c.integer("tpWorldSize"), l.member = c.integer("tpRankId");
+    if (optional_number(c, "tpWorldSize") > 1) l.members = c.integer("tpWorldSize"), l.member = c.integer("tpRankId");
     l.local = l.local_of(l.rank);
     return l;
 }
 
 void plan_members(const Plan& p) {
+    if (!has_parameter(p, "tpWorldSize")) return;
     int64_t members = p.integer("tpWorldSize"), member = p.integer("tpRankId");
     p.require(members >= 0 && members <= 2, "tpWorldSize is %lld, expected 0 to 2", wide(members));
     if (members < 2) return;
@@ -79,7 +85,8 @@ Layout plan_layout(const Plan& p) {
     p.require(shared_ranks == 0 || (shared > 0 && shared_ranks % shared == 0), "sharedExpertNum is %lld on %lld ranks", wide(shared), wide(shared_ranks));
     p.require(experts > 0 && experts % (ranks - shared_ranks) == 0, "moeExpertNum is %lld for %lld ranks", wide(experts), wide(ranks - shared_ranks));
     plan_members(p);
-    p.require(p.integer("expertShardType") == 0, "expertShardType is %lld, expected 0", wide(p.integer("expertShardType")));
+    const char* shard = one_of(p, {"expertShardType", "expertSharedType"});
+    p.require(p.integer(shard) == 0, "%s is %lld, expected 0", shard, wide(p.integer(shard)));
     p.require(optional_number(p, "zeroExpertNum") >= 0 && optional_number(p, "copyExpertNum") >= 0, "numbers of experts must not be negative");
     p.require(optional_number(p, "constExpertNum") == 0, "constExpertNum: the emulator computes 0");
     for (const char* name : {"elasticInfoOptional", "constExpertAlpha1Optional", "constExpertAlpha2Optional", "constExpertVOptional", "performanceInfoOptional",
@@ -202,7 +209,8 @@ struct Received {
     Values rows;
 };
 
-Received receive(const Layout& l, Group& group, const Counts& chosen, const Values& x, int64_t width, Counts& arriving) {
+// `by_pair`: x has a row for each pair instead of one for each token.
+Received receive(const Layout& l, Group& group, const Counts& chosen, const Values& x, int64_t width, Counts& arriving, bool by_pair = false) {
     // How many rows for each of the other's experts, then the rows with where they come from.
     Counts counts, origins;
     std::vector<Values> rows;
@@ -212,9 +220,9 @@ Received receive(const Layout& l, Group& group, const Counts& chosen, const Valu
             const auto& mine = chosen[size_t(l.first_of(rank) + j)];
             counts.back().push_back(int64_t(mine.size()));
             for (int64_t pair : mine) {
-                int64_t token = pair / l.slots();
+                int64_t token = pair / l.slots(), row = by_pair ? pair : token;
                 origins.back().insert(origins.back().end(), {l.rank, token, pair % l.slots()});
-                rows.back().insert(rows.back().end(), x.begin() + token * width, x.begin() + (token + 1) * width);
+                rows.back().insert(rows.back().end(), x.begin() + row * width, x.begin() + (row + 1) * width);
             }
         }
     }
@@ -408,11 +416,10 @@ void add_copies(const Run& r, const Layout& l, const Values& scales, Values& y, 
     }
 }
 
-Values combined(const Run& r, const Layout& l) {
+// `back`: the rows for each rank.
+Values combined(const Run& r, const Layout& l, const std::vector<Values>& back) {
     auto chosen = pairs(r, l);
     int64_t width = r.tensor("expandX").dims[1];
-    std::vector<Values> back = own_rows(r, l);
-    if (r.integer("commQuantMode") == 2) narrow_rows(back, width);
     std::vector<size_t> expected;
     for (int64_t rank = 0; rank < l.ranks; ++rank) {
         size_t n = 0;
@@ -442,7 +449,9 @@ Values combined(const Run& r, const Layout& l) {
 
 void run_combine(Run& r) {
     Layout l = layout(r);
-    Values y = combined(r, l);
+    std::vector<Values> back = own_rows(r, l);
+    if (r.integer("commQuantMode") == 2) narrow_rows(back, r.tensor("expandX").dims[1]);
+    Values y = combined(r, l, back);
     if (!has_parameter(r, "residualX")) return r.write(r.tensor(one_of(r, {"xOut", "x"})), y);
     auto residual = r.read<double>(r.tensor("residualX")), gamma = r.read<double>(r.tensor("gamma"));
     for (size_t i = 0; i < y.size(); ++i) y[i] += residual[i];
@@ -458,6 +467,191 @@ void run_combine(Run& r) {
     r.write(r.tensor("xOut"), y);
 }
 
+// -- there and back in two steps each ----------------------------------------------------------------------------------------
+constexpr int64_t kCommand = 16, kOrigin = 128;  // numbers of a command, and of a row's origin
+constexpr int64_t kFactor = 4;                   // bytes of a factor behind a row of INT8
+
+void plan_messages(const Plan& p, const char* name, int64_t rows, int64_t width) {
+    const Tensor& t = p.tensor(name);
+    int64_t needed = t.dtype == ACL_INT8 ? width + kFactor : width;
+    p.require(t.rank() == 2 && t.dims[0] == rows && t.dims[1] >= needed, "%s has shape %s, expected (%lld, at least %lld)", name, text(t.dims).c_str(), wide(rows), wide(needed));
+}
+
+void plan_commands(const Plan& p, const char* name, int64_t commands) {
+    p.require(p.tensor(name).numel() == commands * kCommand, "%s has shape %s, expected %lld commands of %lld numbers", name, text(p.tensor(name).dims).c_str(), wide(commands),
+              wide(kCommand));
+}
+
+void plan_stage_modes(const Plan& p, const char* quant) {
+    p.require(p.integer(quant) == 0 || p.integer(quant) == 2, "%s is %lld, expected 0 or 2", quant, wide(p.integer(quant)));
+}
+
+int64_t messages_of(const Layout& l, const Call& c) { return l.tokens * (l.picks + c.integer("sharedExpertNum")); }
+
+Layout plan_there(const Plan& p, const char* messages, const char* commands) {
+    Layout l = plan_layout(p);
+    plan_stage_modes(p, "quantMode");
+    const Dims& x = p.tensor("x").dims;
+    p.require(x.n == 2 && x[0] == l.tokens, "x has shape %s, expertIds has %lld rows", text(x).c_str(), wide(l.tokens));
+    bool bytes = p.integer("quantMode") == 2;
+    p.require(bytes ? p.tensor(messages).dtype == ACL_INT8 : p.tensor(messages).dtype == p.tensor("x").dtype, "%s has dtype %s", messages, dtype_name(p.tensor(messages).dtype));
+    plan_messages(p, messages, messages_of(l, p), x[1]);
+    plan_commands(p, commands, messages_of(l, p) + l.ranks * l.local);
+    return l;
+}
+
+// Rows of INT8 have their factor in the bytes behind them.
+void put_factor(Values& row, int64_t width, double factor) {
+    float value = float(factor);
+    int8_t bytes[kFactor];
+    std::memcpy(bytes, &value, sizeof bytes);
+    for (int64_t k = 0; k < kFactor; ++k) row[size_t(width + k)] = bytes[k];
+}
+
+double factor_of(const double* row, int64_t width) {
+    int8_t bytes[kFactor];
+    for (int64_t k = 0; k < kFactor; ++k) bytes[k] = int8_t(row[width + k]);
+    float value;
+    std::memcpy(&value, bytes, sizeof value);
+    return value;
+}
+
+// A row as a message of `size` numbers, stretched to INT8 or as it is.
+Values message(const double* x, int64_t width, int64_t size, bool bytes) {
+    Values out(x, x + width);
+    out.resize(size_t(size), 0);
+    if (!bytes) return out;
+    double top = 0;
+    for (int64_t k = 0; k < width; ++k) top = std::fmax(top, std::fabs(x[k]));
+    for (int64_t k = 0; k < width; ++k) out[size_t(k)] = top > 0 ? std::nearbyint(x[k] * 127 / top) : 0;
+    put_factor(out, width, top / 127);
+    return out;
+}
+
+void run_there_setup(Run& r) {
+    Layout l = layout(r);
+    auto chosen = pairs(r, l);
+    auto x = r.read<double>(r.tensor("x"));
+    int64_t width = r.tensor("x").dims[1], size = r.tensor("yOut").dims[1];
+    Values scales, y(size_t(r.tensor("yOut").numel()), 0);
+    if (r.has("scalesOptional")) scales = r.read<double>(r.tensor("scalesOptional"));
+    std::vector<int64_t> commands(size_t(r.tensor("commCmdInfoOut").numel()), 0), index(size_t(l.tokens * l.picks), 0);
+    int64_t skip = l.shared || scales.empty() ? 0 : int64_t(scales.size()) / width - l.experts;
+    for (int64_t pair = 0; pair < messages_of(l, r); ++pair) commands[size_t(pair * kCommand)] = -1;
+    for (int64_t place = 0; place < l.places(); ++place)
+        for (size_t i = 0; i < chosen[size_t(place)].size(); ++i) {
+            int64_t pair = chosen[size_t(place)][i], token = pair / l.slots(), which = pair % l.slots();
+            Values row(x.begin() + token * width, x.begin() + (token + 1) * width);
+            for (int64_t k = 0; k < width && !scales.empty(); ++k) row[size_t(k)] *= scales[size_t((skip + l.scale_of(place)) * width + k)];
+            Values sent = message(row.data(), width, size, r.integer("quantMode") == 2);
+            std::copy(sent.begin(), sent.end(), y.begin() + pair * size);
+            commands[size_t(pair * kCommand)] = place;
+            if (which < l.picks) index[size_t(token * l.picks + which)] = int64_t(i);
+        }
+    r.write(r.tensor("yOut"), y);
+    r.write(r.tensor("expandIdxOut"), index);
+    r.write(r.tensor("commCmdInfoOut"), commands);
+}
+
+void plan_there_teardown(Plan& p) {
+    Layout l = plan_there(p, "y", "commCmdInfo");
+    const Dims &y = p.tensor("expandXOut").dims, &x = p.tensor("x").dims;
+    p.require(y.n == 2 && y[1] == x[1], "expandXOut has shape %s", text(y).c_str());
+    p.same_dtype("y", "expandXOut");
+    if (p.integer("quantMode") == 2) p.shape("dynamicScalesOut", {y[0]});
+    p.shape("assistInfoForCombineOut", {y[0] * kOrigin});
+    p.shape("expertTokenNumsOut", {l.local});
+    plan_number(p, "expertTokenNumsType", 1);
+}
+
+void run_there_teardown(Run& r) {
+    Layout l = layout(r);
+    auto y = r.read<double>(r.tensor("y"));
+    auto commands = r.read<int64_t>(r.tensor("commCmdInfo"));
+    int64_t width = r.tensor("x").dims[1], size = r.tensor("y").dims[1], room = r.tensor("expandXOut").dims[0];
+    Counts chosen(size_t(l.places()), std::vector<int64_t>{}), arriving;
+    for (int64_t pair = 0; pair < l.tokens * l.slots(); ++pair) {
+        int64_t place = commands[size_t(pair * kCommand)];
+        if (place < -1 || place >= l.places()) fault("commCmdInfo holds %lld, there are %lld places", wide(place), wide(l.places()));
+        if (place >= 0) chosen[size_t(place)].push_back(pair);
+    }
+    Group group(r, "groupEp");
+    Expanded got = expand(l, {receive(l, group, chosen, y, size, arriving, true)}, size);
+    int64_t used = got.ends.empty() ? 0 : got.ends.back();
+    if (used > room) fault("expandXOut has %lld rows, %lld were received", wide(room), wide(used));
+    Values rows(size_t(room * width), 0), factors(size_t(room), 0);
+    std::vector<int64_t> origins(size_t(room * kOrigin), 0);
+    for (int64_t i = 0; i < room; ++i) {
+        for (int64_t k = 0; k < 3; ++k) origins[size_t(i * kOrigin + k)] = i < used ? got.where[size_t(i * 3 + k)] : -1;
+        if (i >= used) continue;
+        std::copy_n(got.rows.begin() + i * size, width, rows.begin() + i * width);
+        if (r.integer("quantMode") == 2) factors[size_t(i)] = factor_of(got.rows.data() + i * size, width);
+    }
+    r.write(r.tensor("expandXOut"), rows);
+    if (r.integer("quantMode") == 2) r.write(r.tensor("dynamicScalesOut"), factors);
+    r.write(r.tensor("assistInfoForCombineOut"), origins);
+    if (r.integer("expertTokenNumsType") == 1)
+        for (size_t j = got.sums.size(); j-- > 1;) got.sums[j] -= got.sums[j - 1];
+    r.write(r.tensor("expertTokenNumsOut"), got.sums);
+}
+
+Layout plan_back(const Plan& p, const char* messages, const char* commands) {
+    Layout l = plan_layout(p);
+    plan_stage_modes(p, "commQuantMode");
+    const Dims& x = p.tensor("expandX").dims;
+    p.require(x.n == 2, "expandX has shape %s", text(x).c_str());
+    plan_messages(p, messages, x[0], x[1]);
+    plan_commands(p, commands, x[0] + l.ranks);
+    return l;
+}
+
+void run_back_setup(Run& r) {
+    const Dims& d = r.tensor("expandX").dims;
+    auto x = r.read<double>(r.tensor("expandX"));
+    auto origins = r.read<int64_t>(r.tensor("assistInfoForCombine"));
+    int64_t size = r.tensor("quantExpandXOut").dims[1];
+    Values messages;
+    std::vector<int64_t> commands(size_t(r.tensor("commCmdInfoOut").numel()), 0);
+    for (int64_t i = 0; i < d[0]; ++i) {
+        Values sent = message(x.data() + i * d[1], d[1], size, true);
+        messages.insert(messages.end(), sent.begin(), sent.end());
+        std::copy_n(origins.begin() + i * kOrigin, 3, commands.begin() + i * kCommand);
+    }
+    r.write(r.tensor("quantExpandXOut"), messages);
+    r.write(r.tensor("commCmdInfoOut"), commands);
+}
+
+void plan_back_teardown(Plan& p) {
+    Layout l = plan_back(p, "quantExpandX", "commCmdInfo");
+    const Dims& x = p.tensor("expandX").dims;
+    plan_mask(p, l);
+    p.shape("expandIdx", {l.tokens * l.picks});
+    p.shape("expertScales", {l.tokens, l.picks});
+    p.shape("xOut", {l.tokens, x[1]});
+    p.same_dtype("expandX", "xOut");
+    if (p.has("sharedExpertXOptional"))
+        p.require(p.tensor("sharedExpertXOptional").numel() == l.tokens * x[1], "sharedExpertXOptional has shape %s", text(p.tensor("sharedExpertXOptional").dims).c_str());
+}
+
+void run_back_teardown(Run& r) {
+    Layout l = layout(r);
+    const Dims& d = r.tensor("expandX").dims;
+    bool bytes = r.integer("commQuantMode") == 2;
+    auto x = r.read<double>(r.tensor(bytes ? "quantExpandX" : "expandX"));
+    auto commands = r.read<int64_t>(r.tensor("commCmdInfo"));
+    int64_t size = bytes ? r.tensor("quantExpandX").dims[1] : d[1];
+    std::vector<Values> back(size_t(l.ranks), Values{});
+    for (int64_t i = 0; i < d[0]; ++i) {
+        int64_t to = commands[size_t(i * kCommand)];
+        if (to < -1 || to >= l.ranks) fault("commCmdInfo holds %lld, there are %lld ranks", wide(to), wide(l.ranks));
+        if (to < 0) continue;
+        const double* row = x.data() + i * size;
+        double factor = bytes ? factor_of(row, d[1]) : 1;
+        for (int64_t k = 0; k < d[1]; ++k) back[size_t(to)].push_back(row[k] * factor);
+    }
+    r.write(r.tensor("xOut"), combined(r, l, back));
+}
+
 }  // namespace
 
 ACLNN(aclnnMoeDistributeDispatch, plan_dispatch, run_dispatch)
@@ -470,3 +664,23 @@ ACLNN(aclnnMoeDistributeCombineV3, plan_combine, run_combine)
 ACLNN(aclnnMoeDistributeCombineV4, plan_combine, run_combine)
 ACLNN(aclnnMoeDistributeCombineAddRmsNorm, plan_combine, run_combine)
 ACLNN(aclnnMoeDistributeCombineAddRmsNormV2, plan_combine, run_combine)
+ACLNN(aclnnMoeDistributeDispatchSetup,
+      PLAN {
+          Layout l = plan_there(p, "yOut", "commCmdInfoOut");
+          plan_mask(p, l);
+          p.shape("expandIdxOut", {l.tokens * l.picks});
+          if (!p.has("scalesOptional")) return;
+          const Dims& d = p.tensor("scalesOptional").dims;
+          p.require(p.integer("quantMode") == 2, "scalesOptional belongs to quantMode 2");
+          p.require(d.n == 2 && d[1] == p.tensor("x").dims[1] && (d[0] == l.experts + p.integer("sharedExpertNum") || (l.shared == 0 && d[0] == l.experts)),
+                    "scalesOptional has shape %s for %lld experts", text(d).c_str(), wide(l.experts));
+      },
+      run_there_setup)
+ACLNN(aclnnMoeDistributeDispatchTeardown, plan_there_teardown, run_there_teardown)
+ACLNN(aclnnMoeDistributeCombineSetup,
+      PLAN {
+          plan_back(p, "quantExpandXOut", "commCmdInfoOut");
+          p.shape("assistInfoForCombine", {p.tensor("expandX").dims[0] * kOrigin});
+      },
+      run_back_setup)
+ACLNN(aclnnMoeDistributeCombineTeardown, plan_back_teardown, run_back_teardown)

@@ -369,3 +369,74 @@ def members_of_experts() -> None:
             r.hccl.check("HcclCommDestroy", comm)
 
     on_ranks(4, body)
+
+
+# -- the same in two steps each ----------------------------------------------------------------------------------------
+STEPS, ROOM, SIZE = 4, 16, 512
+
+
+def experts_in_steps() -> None:
+    """Two ranks of two experts each: messages are made, then exchanged, by both ways."""
+
+    def body(r: Rank) -> None:
+        for quant in (0, 2):
+            steps_of(r, quant)
+
+    on_ranks(2, body)
+
+
+def steps_of(r: Rank, quant: int) -> None:
+    me, bf = r.number, "bfloat16"
+    sent = [_sent(i, STEPS) for i in range(2)]
+    x, ids, scales = sent[me]
+    mask = np.array([True] * (TOKENS - 1) + [False])
+    group = {
+        "groupEp": r.name, "epWorldSize": 2, "epRankId": me, "moeExpertNum": STEPS, "sharedExpertNum": 0,
+        "sharedExpertRankNum": 0, "globalBs": 0, "commType": 0, "commAlg": "",
+    }  # fmt: skip
+    there = {**group, "expertShardType": 0, "quantMode": quant}
+    given = {"x": x, "expertIds": ids, "xActiveMaskOptional": mask, **there}
+    outs = {
+        "yOut": Out((TOKENS * PICKS, SIZE), "int8" if quant else bf), "expandIdxOut": Out((TOKENS * PICKS,), "int32"),
+        "commCmdInfoOut": Out(((TOKENS * PICKS + 2 * STEPS // 2) * 16,), "int32"),
+    }  # fmt: skip
+    messages, index, commands = call("aclnnMoeDistributeDispatchSetup", **given, **outs)
+    for wrong in ({"quantMode": 1}, {"epRankId": 1 - me}, {"expertShardType": 1}, {"moeExpertNum": 3}):
+        assert refused("aclnnMoeDistributeDispatchSetup", **{**given, **wrong}, **outs) == 161002, wrong
+    short = {**outs, "yOut": Out((TOKENS * PICKS, LONG - 1), "int8" if quant else bf)}
+    assert refused("aclnnMoeDistributeDispatchSetup", **given, **short) == 161002
+    rows: list[Any] = []
+    counts: list[int] = []
+    for expert in (2 * me, 2 * me + 1):
+        for other, picked, _ in sent:
+            rows += [other[t] for t in range(TOKENS - 1) if expert in picked[t]]
+        counts.append(len(rows) - sum(counts))
+    got = call(
+        "aclnnMoeDistributeDispatchTeardown", x=x, y=messages, expertIds=ids, commCmdInfo=commands, **there,
+        expertTokenNumsType=1, expandXOut=Out((ROOM, LONG), "int8" if quant else bf), dynamicScalesOut=Out((ROOM,)),
+        assistInfoForCombineOut=Out((ROOM * 128,), "int32"), expertTokenNumsOut=Out((2,), "int64"),
+    )  # fmt: skip
+    np.testing.assert_array_equal(got[3], counts)
+    want, arrived = np.array(rows, float), got[0][: len(rows)].astype(float)
+    if quant:
+        factors = np.abs(want).max(-1) / 127
+        np.testing.assert_allclose(got[1][: len(rows)], factors, rtol=1e-6)
+        np.testing.assert_array_equal(arrived, np.rint(want / factors[:, None]))
+        arrived *= factors[:, None]
+    else:
+        np.testing.assert_array_equal(arrived, want)
+    experts = np.zeros((ROOM, LONG))
+    experts[: len(rows)] = 2 * arrived
+    back = {**group, "expertIds": ids, "commQuantMode": quant, "expandX": experts.astype(x.dtype)}
+    setup = call(
+        "aclnnMoeDistributeCombineSetup", **back, assistInfoForCombine=got[2], expertSharedType=0,
+        quantExpandXOut=Out((ROOM, SIZE), "int8"), commCmdInfoOut=Out(((ROOM + 2) * 16,), "int32"),
+    )  # fmt: skip
+    final = {
+        "quantExpandX": setup[0], "expandIdx": index, "expertScales": scales, "commCmdInfo": setup[1],
+        "xActiveMaskOptional": mask, "sharedExpertXOptional": x, "expertShardType": 0, "xOut": Out((TOKENS, LONG), bf),
+    }  # fmt: skip
+    weight = 1 + 2 * scales.sum(-1, keepdims=True) * mask[:, None]
+    close(call("aclnnMoeDistributeCombineTeardown", **back, **final), x.astype(float) * weight, 6e-2)
+    for wrong in ({"expertScales": scales[:2]}, {"commQuantMode": 1}, {"commCmdInfo": setup[1][:-16]}):
+        assert refused("aclnnMoeDistributeCombineTeardown", **{**back, **final, **wrong}) == 161002, wrong
