@@ -37,17 +37,6 @@ Tensor as_heads(const Tensor& t, const std::string& layout, int64_t heads) {
     return t;
 }
 
-// Inference may have results in another layout: "BNSD_BSND", as its public description has it.
-std::string layout_in(const Call& c) {
-    const std::string& layout = c.string("inputLayout");
-    return layout == "BNSD_BSND" ? "BNSD" : layout;
-}
-
-std::string layout_out(const Call& c) {
-    const std::string& layout = c.string("inputLayout");
-    return layout == "BNSD_BSND" ? "BSND" : layout;
-}
-
 struct Shape {
     int64_t batch, heads, kv_heads, queries, keys, size, value_size;
 
@@ -104,12 +93,6 @@ struct Hidden {
     std::vector<int64_t> row, column; // of the compressed matrix
     int64_t mode = kDefault, before = INT32_MAX, after = INT32_MAX;
     bool banded = false;
-    std::vector<int64_t> lengths;     // of keys, per sample; empty: all
-    std::vector<int64_t> query_lengths;
-
-    static int64_t of(const std::vector<int64_t>& list, int64_t b, int64_t all) {
-        return list.empty() ? all : std::min(list[list.size() == 1 ? 0 : size_t(b)], all);
-    }
 
     // The compressed matrix tells by distance from its diagonal.
     bool beyond(int64_t distance) const {
@@ -117,9 +100,7 @@ struct Hidden {
         return (distance >= 0 ? row[size_t(distance)] : column[size_t(-distance)]) != 0;
     }
     bool operator()(const Shape& s, int64_t b, int64_t h, int64_t i, int64_t j) const {
-        int64_t keys = of(lengths, b, s.keys), queries = of(query_lengths, b, s.queries);
-        if (j >= keys || i >= queries) return true;
-        int64_t distance = j - i, shifted = distance - (keys - queries);
+        int64_t distance = j - i, shifted = distance - (s.keys - s.queries);
         switch (mode) {
             case kLeftUp: return beyond(distance);
             case kRightDown: return beyond(shifted);
@@ -403,144 +384,6 @@ void plan_second(const Plan& p, const char* shift) {
         p.require(p.ints(name).size() <= 1, "%s has %zu elements, expected one", name, p.ints(name).size());
 }
 
-// -- inference -------------------------------------------------------------------------------------------------------
-// `lse`: an output for the logarithm of each row's sum, or null.
-void infer(Run& r, const Views& w, const Hidden& hide, const char* lse = nullptr) {
-    const Shape& s = w.shape;
-    auto q = r.read<double>(w.q), k = r.read<double>(w.k), v = r.read<double>(w.v);
-    std::vector<double> out(size_t(s.batch * s.heads * s.queries * s.value_size)), logs, shift;
-    if (r.has("pseShift")) shift = r.read<double>(r.tensor("pseShift"), s.scores());
-    each_query(s, [&](int64_t b, int64_t h, int64_t i) {
-        size_t row = s.row(b, h, i);
-        std::vector<double> x;
-        double top = -INFINITY, sum = 0;
-        for (int64_t j = 0; j < s.keys; ++j) {
-            double dot = hide(s, b, h, i, j) ? -INFINITY : 0;
-            for (int64_t d = 0; d < s.size && dot != -INFINITY; ++d)
-                dot += q[row * size_t(s.size) + size_t(d)] * k[s.kv_row(b, h, j) * size_t(s.size) + size_t(d)];
-            x.push_back(dot * r.real("scaleValue") + (shift.empty() ? 0 : shift[row * size_t(s.keys) + size_t(j)]));
-            if (dot == -INFINITY) x.back() = -INFINITY;
-            top = std::max(top, x.back());
-        }
-        for (double& e : x) e = top == -INFINITY ? 0 : std::exp(e - top), sum += e;
-        logs.push_back(sum == 0 ? INFINITY : top + std::log(sum));  // no key at all: infinity
-        for (int64_t j = 0; j < s.keys && sum != 0; ++j)
-            for (int64_t d = 0; d < s.value_size; ++d)
-                out[row * size_t(s.value_size) + size_t(d)] +=
-                    x[size_t(j)] / sum * v[s.kv_row(b, h, j) * size_t(s.value_size) + size_t(d)];
-    });
-    r.write(as_heads(r.tensor("attentionOut"), layout_out(r), s.heads), out);
-    if (lse != nullptr) r.write(r.tensor(lse), logs);
-}
-
-// Later versions have more arguments: quantization and pages of keys are refused.
-void plan_unquantized(const Plan& p) {
-    static const char* const names[] = {
-        "deqScale1",      "quantScale1",     "deqScale2",  "quantScale2",      "quantOffset2", "dequantScale1", "dequantScale2",
-        "antiquantScale", "antiquantOffset", "blocktable", "queryPaddingSize", "blockTable",   "kvPaddingSize",
-    };
-    for (int i = 0; i < p.function->count; ++i)
-        for (const char* name : names)
-            if (std::strcmp(p.function->parameters[i].name, name) == 0)
-                p.require(!p.values[size_t(i)].given, "%s is not computed by the emulator", name);
-    p.require(p.tensor("query").dtype != ACL_INT8, "query has dtype INT8, which the emulator does not compute here");
-}
-
-void plan_lengths(const Plan& p, const char* name, int64_t batch, int64_t most) {
-    const auto& lengths = p.ints(name);
-    p.require(lengths.size() <= 1 || int64_t(lengths.size()) == batch, "%s has %zu elements, expected %lld", name,
-              lengths.size(), static_cast<long long>(batch));
-    for (int64_t n : lengths)
-        p.require(n >= 0 && n <= most, "a length of %s is outside [0, %lld]", name, static_cast<long long>(most));
-}
-
-void plan_inference(const Plan& p, const Shape& s) {
-    const std::string layout = layout_out(p);
-    plan_broadcast(p, "pseShift", s.scores());
-    const Tensor& out = p.tensor("attentionOut");
-    Dims want{s.batch, s.heads, s.queries, s.value_size};
-    p.require(out.rank() == layout_rank(layout) && as_heads(out, layout, s.heads).dims == want,
-              "attentionOut has shape %s, which does not fit", text(out.dims).c_str());
-    plan_lengths(p, "actualSeqLengths", s.batch, std::max(s.keys, s.queries));
-}
-
-Views prompt_views(const Call& c) {
-    return views(c.tensor("query"), c.tensor("key"), c.tensor("value"), layout_in(c), c.integer("numHeads"),
-                 c.integer("numKeyValueHeads"));
-}
-
-void plan_prompt(Plan& p) {
-    Shape s = prompt_views(p).shape;
-    plan_broadcast(p, "attenMask", s.scores());
-    plan_inference(p, s);
-}
-
-void run_prompt(Run& r) {
-    Views w = prompt_views(r);
-    Hidden hide = hidden(r, "attenMask", w.shape, kDefault);
-    hide.lengths = hide.query_lengths = r.ints("actualSeqLengths");  // of both
-    infer(r, w, hide);
-}
-
-// From the second version on: lengths of keys, ways to mask.
-void plan_prompt_again(Plan& p) {
-    plan_unquantized(p);
-    Shape s = prompt_views(p).shape;
-    plan_hidden(p, "attenMask", s, p.integer("sparseMode"));
-    plan_lengths(p, "actualSeqLengths", s.batch, s.queries);
-    plan_lengths(p, "actualSeqLengthsKv", s.batch, s.keys);
-    plan_inference(p, s);
-}
-
-void run_prompt_again(Run& r) {
-    Views w = prompt_views(r);
-    Hidden hide = hidden(r, "attenMask", w.shape, r.integer("sparseMode"));
-    hide.lengths = r.ints("actualSeqLengthsKv"), hide.query_lengths = r.ints("actualSeqLengths");
-    infer(r, w, hide);
-}
-
-// Decoding: one query per sample.
-Views step_views(const Call& c) {
-    const auto &k = c.tensors("key"), &v = c.tensors("value");
-    if (k.size() != 1 || v.size() != 1)
-        refuse(ACLNN_ERR_PARAM_INVALID, "key and value need one tensor each in the emulator");
-    return views(c.tensor("query"), k[0], v[0], layout_in(c), c.integer("numHeads"),
-                 c.integer("numKeyValueHeads"));
-}
-
-void plan_step(Plan& p) {
-    Shape s = step_views(p).shape;
-    p.require(s.queries == 1, "query has %lld positions, expected 1", static_cast<long long>(s.queries));
-    plan_broadcast(p, "attenMask", s.scores());
-    plan_inference(p, s);
-}
-
-void run_step(Run& r) {
-    Views w = step_views(r);
-    Hidden hide;
-    hide.lengths = r.ints("actualSeqLengths");
-    if (r.has("attenMask")) hide.mask = r.read<int64_t>(r.tensor("attenMask"), w.shape.scores());
-    infer(r, w, hide);
-}
-
-// Both in one: prompts and decoding, and the logarithms of the sums.
-void plan_fused(Plan& p) {
-    plan_unquantized(p);
-    Shape s = step_views(p).shape;
-    plan_hidden(p, "attenMask", s, p.integer("sparseMode"));
-    plan_lengths(p, "actualSeqLengths", s.batch, s.queries);
-    plan_lengths(p, "actualSeqLengthsKv", s.batch, s.keys);
-    if (p.flag("softmaxLseFlag")) p.shape("softmaxLse", {s.batch, s.heads, s.queries, 1});
-    plan_inference(p, s);
-}
-
-void run_fused(Run& r) {
-    Views w = step_views(r);
-    Hidden hide = hidden(r, "attenMask", w.shape, r.integer("sparseMode"));
-    hide.lengths = r.ints("actualSeqLengthsKv"), hide.query_lengths = r.ints("actualSeqLengths");
-    infer(r, w, hide, r.flag("softmaxLseFlag") ? "softmaxLse" : nullptr);
-}
-
 // The fourth version adds rotary parts, scales of 8-bit floats, a dtype and a layout of the results.
 void plan_fourth(const Plan& p, const char* layout, std::initializer_list<const char*> refused) {
     for (const char* name : refused) p.require(!p.has(name), "%s is not computed by the emulator", name);
@@ -553,14 +396,6 @@ ACLNN(aclnnFlashAttentionScore, plan_score, run_score)
 ACLNN(aclnnFlashAttentionScoreGrad, plan_score_grad, run_score_grad)
 ACLNN(aclnnFlashAttentionScoreV2, PLAN { plan_second(p, "realShiftOptional"); plan_score(p); }, run_score)
 ACLNN(aclnnFlashAttentionScoreGradV2, PLAN { plan_second(p, "pseShiftOptional"); plan_score_grad(p); }, run_score_grad)
-ACLNN(aclnnPromptFlashAttention, plan_prompt, run_prompt)
-ACLNN(aclnnIncreFlashAttention, plan_step, run_step)
-ACLNN(aclnnPromptFlashAttentionV2, plan_prompt_again, run_prompt_again)
-ACLNN(aclnnPromptFlashAttentionV3, plan_prompt_again, run_prompt_again)
-ACLNN(aclnnIncreFlashAttentionV2, PLAN { plan_unquantized(p); plan_step(p); }, run_step)
-ACLNN(aclnnIncreFlashAttentionV3, PLAN { plan_unquantized(p); plan_step(p); }, run_step)
-ACLNN(aclnnIncreFlashAttentionV4, PLAN { plan_unquantized(p); plan_step(p); }, run_step)
-ACLNN(aclnnFusedInferAttentionScore, plan_fused, run_fused)
 // The third version adds a score that stands for no key.
 ACLNN(aclnnFlashAttentionScoreV3, PLAN { plan_second(p, "realShiftOptional"); plan_score(p); }, run_score)
 ACLNN(aclnnFlashAttentionScoreGradV3, PLAN { plan_second(p, "pseShiftOptional"); plan_score_grad(p); }, run_score_grad)
