@@ -255,3 +255,9 @@ def test_functions_by_the_names_of_pytorchs_module() -> None:
     assert len(total) == 1 and torch.equal(total[0].cpu(), 2 * x.detach().cpu())
     with pytest.raises(AssertionError, match="not implemented for CPU tensors"):
         f.Broadcast.apply([0, 1], torch.ones(1))
+
+
+def test_devices_that_do_not_exist_are_refused() -> None:
+    for devices in ([0, torch.npu.device_count()], range(2**62)):
+        with pytest.raises(AssertionError, match="Invalid device id"):
+            parallel.DataParallel(net(), devices)

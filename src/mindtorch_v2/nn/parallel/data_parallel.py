@@ -23,11 +23,18 @@ T = TypeVar("T", bound=Module)
 
 def _devices(device_ids: Sequence[Any] | None, output_device: Any) -> tuple[list[int], int]:
     """The numbers of the devices, all if none are given, and where the result goes."""
+    count = torch.npu.device_count()
     if device_ids is None:
-        device_ids = list(range(torch.npu.device_count()))
+        device_ids = range(count)
     if output_device is None:
         output_device = device_ids[0]
-    return [comm.device_index(device, True) for device in device_ids], comm.device_index(output_device, True)
+    numbers: list[int] = []
+    for device in device_ids:  # the first that does not exist ends it, however many follow
+        number = comm.device_index(device, True)
+        if number >= count:
+            raise AssertionError("Invalid device id")
+        numbers.append(number)
+    return numbers, comm.device_index(output_device, True)
 
 
 def _check_place(module: Module, source: Any) -> None:
