@@ -216,6 +216,7 @@ static PyObject* set_num_threads(PyObject*, PyObject* const* args, Py_ssize_t na
     return guard([&]() -> PyObject* {
         expect_args("set_num_threads", nargs, 1);
         const int64_t n = as_int(args[0]);
+        if (n > INT32_MAX || n < INT32_MIN) fail(PyExc_ValueError, "Overflow when unpacking long");
         if (n < 1) fail(PyExc_RuntimeError, "set_num_threads expects a positive integer");
         thread_count.store(int(n < 1024 ? n : 1024), std::memory_order_relaxed);
         Py_RETURN_NONE;

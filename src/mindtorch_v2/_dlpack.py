@@ -101,6 +101,8 @@ def device_of(t: TensorBase) -> tuple[int, int]:
     """`t.__dlpack_device__()`."""
     from .utils.dlpack import DLDeviceType
 
+    if not isinstance(t, TensorBase):
+        raise AttributeError(f"'{type(t).__name__}' object has no attribute 'device'")
     if t._device.type == "meta":
         raise ValueError("Unknown device type meta for Dlpack")
     kind, index = place(t._device)

@@ -98,6 +98,13 @@ def stft(
     lazy_tables.load("fft")
     input.dim()  # PyTorch's function is Python here, and so is its complaint
     _check_types(_STFT, input, n_fft, hop_length, win_length, window, normalized, onesided, return_complex)
+    x = input
+    if center and x.dim() in (1, 2):
+        from .nn.functional import pad
+
+        x = x if x.dim() == 2 else x.unsqueeze(0)
+        x = pad(x.unsqueeze(0), [n_fft // 2, n_fft // 2], pad_mode).squeeze(0)
+        x = x if input.dim() == 2 else x.squeeze(0)
     if window is None:
         warn_once(_NO_WINDOW)
     given = onesided, return_complex
@@ -113,13 +120,6 @@ def stft(
         return_complex = True
     elif not return_complex:
         warn_once(_REAL_RESULT)
-    x = input
-    if center and x.dim() in (1, 2):
-        from .nn.functional import pad
-
-        x = x if x.dim() == 2 else x.unsqueeze(0)
-        x = pad(x.unsqueeze(0), [n_fft // 2, n_fft // 2], pad_mode).squeeze(0)
-        x = x if input.dim() == 2 else x.squeeze(0)
     call = _stft_call(x, n_fft, hop, size, window, normalized, *given)
     if not input._dtype.is_inexact:
         raise RuntimeError(f"{call}expected a tensor of floating point or complex values")

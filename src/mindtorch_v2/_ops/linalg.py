@@ -44,6 +44,12 @@ def check_matrix(t: Any, name: str, argument: str = "A") -> None:
         raise RuntimeError(f"{name}: The input tensor {argument} must have at least 2 dimensions.")
 
 
+def check_factored(t: Any, name: str) -> None:
+    """The functions of LU say it in their own words."""
+    if len(t._shape) < 2:
+        raise RuntimeError(f"{name}: Expected tensor with 2 or more dimensions. Got size: {list(t._shape)} instead")
+
+
 def check_square(t: Any, name: str, argument: str = "A") -> None:
     check_matrix(t, name, argument)
     if t._shape[-1] != t._shape[-2]:
@@ -86,7 +92,7 @@ def check_info(name: str, info: Any, text: str) -> None:
 
 # -- LU -----------------------------------------------------------------------------------------------------------
 def _lu_meta(A: Any, pivot: bool, check_errors: bool) -> list[Spec]:
-    check_matrix(A, "torch.lu_factor")
+    check_factored(A, "torch.lu_factor")
     check_float(A, "torch.lu_factor", "lu_cpu")
     if not pivot and A._device.type == "cpu":
         raise RuntimeError("linalg.lu_factor: LU without pivoting is not implemented on the CPU")

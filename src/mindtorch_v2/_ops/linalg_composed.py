@@ -17,7 +17,7 @@ from .._layout import contiguous_format
 from .._tensor_base import TensorBase, all_values, is_dual, numel
 from .._warn import warn_once
 from . import linalg
-from .linalg import H, check_float, check_info, check_matrix, check_square, columns
+from .linalg import H, check_factored, check_float, check_info, check_matrix, check_square, columns
 from .rules.base import like, wrap_dim
 from .rules.pointwise import broadcast_shapes
 from .table import composite, op
@@ -109,6 +109,7 @@ def _lu_factor(A: Any, pivot: bool) -> Any:
 
 
 def _lu(A: Any, pivot: bool) -> Any:
+    check_factored(A, "linalg.lu")
     LU, pivots, _ = linalg.LU_FACTOR.call((A, pivot, False))
     return linalg.UNPACK.call((LU, pivots, True, True))
 

@@ -208,6 +208,10 @@ def _tensordot(self: Any, other: Any, dims_self: tuple[int, ...], dims_other: tu
             raise RuntimeError(
                 f"contracted dimensions need to match, but first has size {a} in dim {dims_self[i]} and second has "
                 f"size {b} in dim {dims_other[i]}")
+    for chosen in (first, second):
+        for i, d in enumerate(chosen):
+            if d in chosen[:i]:
+                raise RuntimeError(f"dim {d} appears multiple times in the list of dims")
     left = [d for d in range(len(self._shape)) if d not in first]
     right = [d for d in range(len(other._shape)) if d not in second]
     shape = tuple(self._shape[d] for d in left) + tuple(other._shape[d] for d in right)

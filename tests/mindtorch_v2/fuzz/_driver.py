@@ -6,6 +6,7 @@ Invariant: a child that died or was killed costs one program; the rest of its ba
 from __future__ import annotations
 
 import json
+import os
 import signal
 import subprocess
 import sys
@@ -18,6 +19,8 @@ from ._judge import CAUGHT, Finding, Outcome, agrees, difference, plain_name, re
 from ._worker import read_running
 
 START_SECONDS = 600.0  # a loaded machine takes its time to import everything
+
+IDLE = 8  # so many times the limit by the clock, for a program that waits and does not work
 
 
 class Settings(NamedTuple):
@@ -63,7 +66,7 @@ class Child:
             command, stdin=open(self.directory / "input", "rb"), stdout=self.errors, stderr=self.errors
         )
         self.last: Item | None = None
-        self.since = time.monotonic()
+        self.since, self.worked = time.monotonic(), 0.0
         self.ended: Outcome | None = None
 
     def poll(self) -> bool:
@@ -76,8 +79,8 @@ class Child:
             self.last = now
             return True
         if now != self.last:
-            self.last, self.since = now, time.monotonic()
-        elif time.monotonic() - self.since > (self.settings.seconds if self.last else START_SECONDS):
+            self.last, self.since, self.worked = now, time.monotonic(), self.processor_time()
+        elif self.is_late():
             self.process.send_signal(signal.SIGUSR1)
             time.sleep(0.3)
             self.process.kill()
@@ -85,6 +88,22 @@ class Child:
             self.ended = Outcome("hang", self.said(0), "")
             return True
         return False
+
+    def is_late(self) -> bool:
+        """By the time that it has worked: on a loaded machine a quick program takes long. One that waits is late."""
+        waited, limit = time.monotonic() - self.since, self.settings.seconds
+        if self.last is None:
+            return waited > START_SECONDS
+        return waited > limit and (self.processor_time() - self.worked > limit or waited > IDLE * limit)
+
+    def processor_time(self) -> float:
+        """The seconds that its processors have worked for it."""
+        try:
+            text = Path(f"/proc/{self.process.pid}/stat").read_text()
+        except OSError:
+            return 0.0
+        user, system = text.rpartition(")")[2].split()[11:13]
+        return (int(user) + int(system)) / os.sysconf("SC_CLK_TCK")
 
     def said(self, code: int) -> str:
         """How it ended, and the innermost lines of the stack that faulthandler printed."""

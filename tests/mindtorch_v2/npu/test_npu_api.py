@@ -401,3 +401,10 @@ for _ in range(3):
     faults = "aclInit:1:500000;aclrtGetDeviceCount:1:507899"
     env = layouts.environment(None, **EMULATED, ASCEND_EMULATOR_FAULT=faults)
     assert layouts.said(env, code).splitlines() == ["aclInit", "aclrtGetDeviceCount", "started"]
+
+
+def test_a_number_of_the_cpu_is_no_index_of_an_npus_tensor() -> None:
+    text = "Expected all tensors to be on the same device, but found at least two devices, npu:0 and cpu!"
+    for value in (0, torch.tensor(0.0)):
+        with pytest.raises(RuntimeError, match=text):
+            torch.ones(3, device="npu").index_fill(0, torch.tensor(1), value)

@@ -6,7 +6,7 @@ Invariant: LAPACK's `info` is what is reported for a matrix; nothing raises unle
 from __future__ import annotations
 
 from collections.abc import Iterable
-from math import isfinite, prod
+from math import isfinite, nan, prod
 from typing import Any, Final
 
 from .... import _native
@@ -373,27 +373,64 @@ def qr(outs: Any, A: Any, mode: str) -> None:
     np_view(outs[1])[...] = R
 
 
+def _check_numbers(a: Any, name: str, why: str) -> Any:
+    """Which matrices are finite; a NaN is refused. LAPACK's iterations need not end for what is not finite."""
+    import numpy
+
+    finite = numpy.isfinite(a).all((-2, -1))
+    if not finite.all() and numpy.isnan(a).any():
+        raise _not_converged(name, why, numpy.isnan(a).any((-2, -1)))
+    return finite
+
+
+def _not_converged(name: str, why: str, failed: Any) -> LinAlgError:
+    where = "" if failed.ndim == 0 else f" (Batch element {int(failed.reshape(-1).argmax())}):"
+    return LinAlgError(f"linalg.{name}:{where} The algorithm failed to converge because the input matrix {why}.")
+
+
+def _of_finite(outs: list[Any], function: Any, a: Any, finite: Any) -> None:
+    """What `function` finds for each of the finite matrices, and NaN for the others."""
+    for out in outs:
+        out[...] = nan
+    if finite.any():
+        for out, value in zip(outs, function(a[finite])):
+            out[finite] = value
+
+
 def eigh(outs: Any, A: Any, UPLO: str, compute_v: bool) -> None:
-    if not compute_v and _spectrum(outs[0], A if UPLO in ("L", "l") else A.mT, True):
+    lower = UPLO in ("L", "l")
+    if not compute_v and _spectrum(outs[0], A if lower else A.mT, True):
         return
     import numpy
 
     a = np_view(A)
     if a.size == 0:
         return
-    half: Any = UPLO
     if compute_v and a.ndim == 2 and isfinite(a.sum().real):
         (evd,) = lapack(("heevd" if a.dtype.kind == "c" else "syevd",), a)
-        values, vectors, status = evd(a, compute_v=1, lower=1 if UPLO in ("L", "l") else 0)
+        values, vectors, status = evd(a, compute_v=1, lower=1 if lower else 0)
         if status == 0:
             np_view(outs[0])[...], np_view(outs[1])[...] = values, vectors
             return
-    if compute_v:
-        values, vectors = batched(numpy.linalg.eigh, a, half)
-        np_view(outs[1])[...] = vectors
-    else:
-        values = batched(numpy.linalg.eigvalsh, a, half)
-    np_view(outs[0])[...] = values
+    n = a.shape[-1]
+    why = "is ill-conditioned or has too many repeated eigenvalues (error code: {})"
+    why = why.format(max(1, n - 1 if compute_v else n - 2))
+    finite = _check_numbers(numpy.tril(a) if lower else numpy.triu(a), "eigh", why)
+    if not finite.all():
+        views = [np_view(out) for out in (outs if compute_v else outs[:1])]
+        _of_finite(views, lambda each: _eigh_of(each, UPLO, compute_v, why), a, finite)
+        return
+    for out, value in zip(outs, _eigh_of(a, UPLO, compute_v, why)):
+        np_view(out)[...] = value
+
+
+def _eigh_of(a: Any, UPLO: Any, compute_v: bool, why: str) -> Any:
+    import numpy
+
+    try:
+        return batched(numpy.linalg.eigh, a, UPLO) if compute_v else (batched(numpy.linalg.eigvalsh, a, UPLO),)
+    except numpy.linalg.LinAlgError:
+        raise _not_converged("eigh", why, numpy.zeros((), bool)) from None
 
 
 def _eig_one(a: Any) -> tuple[Any, Any]:
@@ -450,18 +487,25 @@ def svd(outs: Any, A: Any, full_matrices: bool, compute_uv: bool, driver: str | 
     a = np_view(A)
     if a.size and isfinite(a.sum().real) and _svd_each(outs, a, full_matrices, compute_uv):
         return
+    finite = _check_numbers(a, "svd", "contained non-finite values")
+    views = [np_view(out) for out in (outs if compute_uv else outs[1:2])]
+    if not finite.all():
+        _of_finite(views, lambda each: _svd_of(each, full_matrices, compute_uv), a, finite)
+        return
+    for out, value in zip(views, _svd_of(a, full_matrices, compute_uv)):
+        out[...] = value
+
+
+def _svd_of(a: Any, full_matrices: bool, compute_uv: bool) -> Any:
     import numpy
 
-    finite = numpy.isfinite(a).all((-2, -1))
-    if numpy.isnan(a).any():
-        where = "" if a.ndim == 2 else f" (Batch element {int(numpy.argmin(finite.reshape(-1)))}):"
-        raise LinAlgError(f"linalg.svd:{where} The algorithm failed to converge because the input matrix contained "
-                          "non-finite values.")
-    if not compute_uv:
-        np_view(outs[1])[...] = batched(numpy.linalg.svd, a, False, False)
-        return
-    for out, value in zip(outs, batched(numpy.linalg.svd, a, full_matrices)):
-        np_view(out)[...] = value
+    try:
+        if compute_uv:
+            return batched(numpy.linalg.svd, a, full_matrices)
+        return (batched(numpy.linalg.svd, a, False, False),)
+    except numpy.linalg.LinAlgError:
+        why = f"is ill-conditioned or has too many repeated singular values (error code: {min(a.shape[-2:]) - 1})"
+        raise _not_converged("svd", why, numpy.zeros((), bool)) from None
 
 
 # Quotients of polynomials that are nearest to the exponential, by degree, and the norms up to which each is good to the

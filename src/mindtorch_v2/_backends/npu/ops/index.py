@@ -174,6 +174,10 @@ npu("scatter_reduce", choose("reduce", {
 @helper
 def along(self: Any, dim: int, index: Any) -> list[Any]:
     """The entries that index one dimension; a tensor without dimensions counts as having one."""
+    if not isinstance(index, TensorBase):
+        # A number of the CPU may stand beside tensors of an NPU, but is no index of them.
+        raise RuntimeError("Expected all tensors to be on the same device, but found at least two devices, "
+                           f"{self._device} and cpu! (in index_fill)")
     d = dim + max(len(self._shape), 1) if dim < 0 else dim
     flat = alias(index, (int(numel(index)),), (index._stride or (1,)), index._offset)
     return [*(empty((0,), (1,), int64, index._device) for _ in range(d)), flat]
