@@ -31,6 +31,18 @@ def rms_norm(input: Tensor, normalized_shape: Any, weight: Tensor | None = None,
     return torch.rms_norm(input, normalized_shape, weight, eps)
 
 
+def _padding_row(padding_idx: int, rows: int, name: str) -> int:
+    """Counted from the first; whether there is a row 0 is not asked."""
+    if padding_idx > 0:
+        if padding_idx >= rows:
+            raise AssertionError(f"{name} must be within num_embeddings")
+    elif padding_idx < 0:
+        if padding_idx < -rows:
+            raise AssertionError(f"{name} must be within num_embeddings")
+        padding_idx += rows
+    return padding_idx
+
+
 def embedding(
     input: Tensor,
     weight: Tensor,
@@ -43,13 +55,8 @@ def embedding(
     # norm_type says how max_norm measures; without max_norm it has no meaning, in PyTorch neither.
     if padding_idx is None:
         padding_idx = -1
-    else:
-        behind = bool(padding_idx < 0)
-        rows = weight.size(0) if padding_idx != 0 else 0
-        if padding_idx != 0 and not -rows <= padding_idx < rows:  # an empty table has no row 0, and nobody minds
-            raise AssertionError("Padding_idx must be within num_embeddings")
-        if behind:
-            padding_idx += rows
+    else:  # an empty table has no row 0, and nobody minds
+        padding_idx = _padding_row(padding_idx, weight.size(0) if padding_idx != 0 else 0, "Padding_idx")
     if max_norm is not None:
         with torch.no_grad():
             torch.embedding_renorm_(weight, input, max_norm, norm_type)

@@ -12,6 +12,7 @@ import mindtorch_v2 as torch
 from ..._tensor import Tensor
 from .. import functional as F
 from .. import init
+from ..functional._layers import _padding_row
 from ..parameter import Parameter
 from .module import Module
 
@@ -37,10 +38,7 @@ class Embedding(Module):
         self.num_embeddings = num_embeddings
         self.embedding_dim = embedding_dim
         if padding_idx is not None:
-            if not -num_embeddings <= padding_idx < max(num_embeddings, 1):
-                raise AssertionError("Padding_idx must be within num_embeddings")
-            if padding_idx < 0:
-                padding_idx += num_embeddings
+            padding_idx = _padding_row(padding_idx, num_embeddings, "Padding_idx")
         self.padding_idx = padding_idx
         self.max_norm = max_norm
         self.norm_type = norm_type
@@ -134,10 +132,7 @@ class EmbeddingBag(Module):
         self.norm_type = norm_type
         self.scale_grad_by_freq = scale_grad_by_freq
         if padding_idx is not None:
-            if not -num_embeddings <= padding_idx < num_embeddings:
-                raise AssertionError("padding_idx must be within num_embeddings")
-            if padding_idx < 0:
-                padding_idx += num_embeddings
+            padding_idx = _padding_row(padding_idx, num_embeddings, "padding_idx")
         self.padding_idx = padding_idx
         self.mode = mode
         self.sparse = sparse
