@@ -134,6 +134,8 @@ ASKED_FOR = {
     "queryRopeOptional": ("dqRopeOut", "dkRopeOut"),
     "pseShiftOptional": ("dpseOut",),
     "sinkInOptional": ("dsinkOut",),
+    "scalesOptional": ("gradScalesOut",),
+    "hasBias": ("gradBiasOut",),
     "probsOptional": ("permuteProbsOut", "probsGradOut"),
     "permutedProbsOutputGradOptional": ("probsGradOut",),
 }

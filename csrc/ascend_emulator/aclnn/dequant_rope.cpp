@@ -78,7 +78,9 @@ void plan_rope(Plan& p) {
     for (const Cached& c : kCaches) {
         int64_t columns = s.columns[c.which];
         const Dims& d = p.tensor(c.cache).dims;
-        p.require(d.n == 4 && d[2] * d[3] == columns && d[3] == s.size && (in_pages(p) || d[0] >= s.batch), "%s has shape %s for rows of %lld", c.cache, text(d).c_str(), wide(columns));
+        bool rows = d.n == 4 ? d[2] * d[3] == columns && d[3] == s.size : d.n == 3 && d[2] == columns;
+        if (in_pages(p) && d.n == 2) rows = d[1] == columns;
+        p.require(rows && (in_pages(p) || d[0] >= s.batch), "%s has shape %s for rows of %lld", c.cache, text(d).c_str(), wide(columns));
         for (const char* name : {c.scale, c.offset})
             if (p.has(name)) p.require(p.tensor(name).numel() == columns, "%s has shape %s, expected %lld elements", name, text(p.tensor(name).dims).c_str(), wide(columns));
         if (p.flag("kvOutput")) {
@@ -114,7 +116,7 @@ void keep(const Run& r, const Split& s, const Cached& c, Values x) {
         int64_t slot = in_pages(r) ? indices[size_t(t)] : indices[size_t(t / s.length)];
         if (slot < 0) continue;  // a token that is not kept
         if (!in_pages(r)) slot += t % s.length;
-        int64_t room = in_pages(r) ? d[0] * d[1] : d[1];
+        int64_t room = in_pages(r) ? d.product() / int64_t(width) : d[1];
         if (slot >= room) fault("indices reaches place %lld, %s has %lld", wide(slot), c.cache, wide(room));
         if (!in_pages(r)) slot += t / s.length * d[1];
         std::copy_n(x.begin() + t * int64_t(width), width, cache.begin() + slot * int64_t(width));

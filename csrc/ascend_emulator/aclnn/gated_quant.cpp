@@ -196,7 +196,7 @@ void run_clipped_grad(Run& r) {
 
 // -- to small integers -----------------------------------------------------------------------------------------------
 bool is_dynamic(const Plan& p) {
-    const std::string mode = p.has("quantModeOptional") ? p.string("quantModeOptional") : "static";
+    const std::string mode = p.has("quantModeOptional") && !p.string("quantModeOptional").empty() ? p.string("quantModeOptional") : "static";
     p.require(mode == "dynamic" || mode == "static", "quantModeOptional is \"%s\", expected dynamic or static",
               mode.c_str());
     return mode == "dynamic";

@@ -35,6 +35,13 @@ inline Dims scale_dims(Dims dims, int64_t axis) {
     return dims;
 }
 
+// How many scales a row has room for: of powers of two one for each 32 numbers, maybe in pairs, of others one for each
+// `block`. 0 where neither fits `have`.
+inline int64_t scale_places(int64_t length, int64_t have, bool exponents, int64_t block) {
+    int64_t needed = (length + (exponents ? kBlock : block) - 1) / (exponents ? kBlock : block);
+    return have == needed || (exponents && have == needed + needed % 2) ? have : 0;
+}
+
 // Blocks of a row: `length` numbers, `block` to a scale, room for `places` scales in each row.
 struct RowBlocks {
     int64_t length, block, places;

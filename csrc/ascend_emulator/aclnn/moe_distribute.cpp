@@ -16,7 +16,7 @@
 #include <numeric>
 
 #include "collective.h"
-#include "quantize.h"
+#include "microscaled.h"
 
 using namespace emu;
 
@@ -127,6 +127,18 @@ void plan_mask(const Plan& p, const Layout& l) {
     if (p.has(mask)) p.shape(mask, {l.tokens});
 }
 
+// Modes 3 and 4 have a scale for each 128 numbers of a row, and a power of two for each 32 (FLOAT8_E8M0).
+constexpr int64_t kTile = 128;
+
+void plan_tiles(const Plan& p, const char* y, int64_t width) {
+    const char* name = one_of(p, {"dynamicScalesOut", "dynamicScales"});
+    const Tensor& s = p.tensor(name);
+    int64_t rows = p.tensor(y).dims[0], have = rows > 0 ? s.numel() / rows : 0;
+    bool exponents = p.integer("quantMode") == 4;
+    p.require((s.dtype == ACL_FLOAT8_E8M0) == exponents, "%s has dtype %s in quantMode %lld", name, dtype_name(s.dtype), wide(p.integer("quantMode")));
+    p.require(s.rank() >= 2 && s.dims[0] == rows && scale_places(width, have, exponents, kTile) > 0, "%s has shape %s for %lld rows of %lld", name, text(s.dims).c_str(), wide(rows), wide(width));
+}
+
 // -- there -----------------------------------------------------------------------------------------------------------------
 void plan_dispatch(Plan& p) {
     Layout l = plan_layout(p);
@@ -135,9 +147,12 @@ void plan_dispatch(Plan& p) {
     p.require(x.n == 2 && x[0] == l.tokens, "x has shape %s, expertIds has %lld rows", text(x).c_str(), wide(l.tokens));
     const char* y = one_of(p, {"expandXOut", "expandX"});
     int64_t mode = p.integer("quantMode");
-    p.require(mode >= 0 && mode <= 2, "quantMode is %lld; the emulator computes 0 to 2", wide(mode));
+    p.require(mode >= 0 && mode <= 4, "quantMode is %lld, expected 0 to 4", wide(mode));
     p.require(p.tensor(y).rank() == 2 && p.tensor(y).dims[1] == x[1], "%s has shape %s", y, text(p.tensor(y).dims).c_str());
-    p.require(mode == 0 ? p.tensor(y).dtype == p.tensor("x").dtype : p.tensor(y).dtype == ACL_INT8, "%s has dtype %s", y, dtype_name(p.tensor(y).dtype));
+    int dtype = p.tensor(y).dtype;
+    bool bytes = dtype == ACL_INT8 && mode <= 2, floats = is_narrow_float(dtype) && mode >= 2;
+    p.require(mode == 0 ? dtype == p.tensor("x").dtype : bytes || floats, "%s has dtype %s in quantMode %lld", y, dtype_name(dtype), wide(mode));
+    if (mode > 2) plan_tiles(p, y, x[1]);
     const char* scales = one_of(p, {"scalesOptional", "scales"});
     p.require(mode != 1 || p.has(scales), "quantMode 1 needs %s", scales);
     if (p.has(scales)) {
@@ -185,6 +200,19 @@ void write_factors(const Run& r, const Layout& l, Group& group, const Counts& ch
     check_room(r, expanded, int64_t(out.size()));
     out.resize(size_t(r.tensor(expanded).numel()), 0);
     r.write(r.tensor(expanded), out);
+}
+
+// Each row, or each of its blocks, as small floats; the scales are written.
+void quantize_tiles(const Run& r, Values& y, int64_t used, int64_t width, int dtype) {
+    const Tensor& steps = r.tensor(one_of(r, {"dynamicScalesOut", "dynamicScales"}));
+    bool exponents = r.integer("quantMode") == 4, whole = r.integer("quantMode") == 2;
+    int64_t rows = int64_t(y.size()) / std::max<int64_t>(width, 1), places = whole ? 1 : steps.numel() / std::max<int64_t>(rows, 1);
+    if (steps.numel() < used * places) fault("dynamicScales has too few elements");
+    Values front(y.begin(), y.begin() + used * width);
+    Values scales = RowBlocks{width, whole ? width : exponents ? kBlock : kTile, places, dtype, narrow_largest(dtype), exponents, false}.divide(front);
+    std::copy(front.begin(), front.end(), y.begin());
+    scales.resize(size_t(steps.numel()), 0);
+    r.write(steps, scales);
 }
 
 // Each row stretched to the range of INT8; its scale is written.
@@ -318,7 +346,8 @@ void run_dispatch(Run& r) {
     out.rows.resize(size_t(r.tensor(name).numel()), 0);
     // Fixed scales, one for all or by expert and column: the facts name the mode only, this is how it is commonly described.
     if (r.integer("quantMode") == 1) out.rows = within(out.rows, ACL_INT8);
-    if (r.integer("quantMode") == 2) quantize_rows(r, out.rows, used, width);
+    if (is_narrow_float(r.tensor(name).dtype) && r.integer("quantMode") >= 2) quantize_tiles(r, out.rows, used, width, r.tensor(name).dtype);
+    else if (r.integer("quantMode") == 2) quantize_rows(r, out.rows, used, width);
     r.write(r.tensor(name), out.rows);
     if (r.integer("expertTokenNumsType") == 1)
         for (size_t j = out.sums.size(); j-- > 1;) out.sums[j] -= out.sums[j - 1];
@@ -654,10 +683,10 @@ void run_back_teardown(Run& r) {
 
 }  // namespace
 
-ACLNN(aclnnMoeDistributeDispatch, plan_dispatch, run_dispatch)
-ACLNN(aclnnMoeDistributeDispatchV2, plan_dispatch, run_dispatch)
-ACLNN(aclnnMoeDistributeDispatchV3, plan_dispatch, run_dispatch)
-ACLNN(aclnnMoeDistributeDispatchV4, plan_dispatch, run_dispatch)
+ACLNN(aclnnMoeDistributeDispatch, plan_dispatch, run_dispatch, NARROW)
+ACLNN(aclnnMoeDistributeDispatchV2, plan_dispatch, run_dispatch, NARROW)
+ACLNN(aclnnMoeDistributeDispatchV3, plan_dispatch, run_dispatch, NARROW)
+ACLNN(aclnnMoeDistributeDispatchV4, plan_dispatch, run_dispatch, NARROW)
 ACLNN(aclnnMoeDistributeCombine, plan_combine, run_combine)
 ACLNN(aclnnMoeDistributeCombineV2, plan_combine, run_combine)
 ACLNN(aclnnMoeDistributeCombineV3, plan_combine, run_combine)

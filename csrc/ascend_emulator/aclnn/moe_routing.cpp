@@ -4,7 +4,7 @@
 // experts, token by token; sortedIndices[pair] is the pair's row in the order of experts. Results of quantization are INT8.
 #include "moe.h"
 #include "moving.h"
-#include "quantize.h"
+#include "microscaled.h"
 
 using namespace emu;
 
@@ -347,7 +347,38 @@ void run_unmapped_grad(Run& r) {
 }
 
 // -- with quantization -----------------------------------------------------------------------------------------------
-enum QuantMode : int64_t { kPlain = -1, kStatic = 0, kDynamic = 1 };
+// Modes behind the dynamic one have blocks with scales: powers of two for each 32 numbers (FLOAT8_E8M0), or a FLOAT for each
+// 128. The facts do not say which mode is which: the dtype of the scales does.
+enum QuantMode : int64_t { kPlain = -1, kStatic = 0, kDynamic = 1, kLast = 7 };
+constexpr int64_t kTile = 128;
+
+void plan_modes(const Plan& p, const char* out, const char* scale, int64_t rows, int64_t length) {
+    int64_t mode = p.integer("quantMode");
+    p.require(mode >= kPlain && mode <= kLast, "quantMode is %lld, expected -1 to %lld", wide(mode), wide(kLast));
+    if (mode == kPlain) return;
+    const Tensor& y = p.tensor(out);
+    p.require((y.dtype == ACL_INT8 && mode <= kDynamic) || is_narrow_float(y.dtype), "%s has dtype %s in quantMode %lld", out, dtype_name(y.dtype), wide(mode));
+    if (mode == kStatic) return;
+    p.require(p.has(scale), "quantMode %lld needs %s", wide(mode), scale);
+    const Tensor& s = p.tensor(scale);
+    p.require((s.dtype == ACL_FLOAT8_E8M0) <= (mode > kDynamic), "%s has dtype %s in quantMode %lld", scale, dtype_name(s.dtype), wide(mode));
+    if (mode == kDynamic) return p.shape(scale, {rows});
+    int64_t have = rows > 0 ? s.numel() / rows : 0;
+    p.require(s.rank() >= 2 && s.dims[0] == rows && scale_places(length, have, s.dtype == ACL_FLOAT8_E8M0, kTile) > 0, "%s has shape %s for %lld rows of %lld", scale, text(s.dims).c_str(),
+              wide(rows), wide(length));
+}
+
+void write_modes(const Run& r, Values y, int64_t length, const char* out, const char* scale, int64_t mode) {
+    const Tensor& to = r.tensor(out);
+    if (mode == kDynamic) return write_dynamic(r, y, length, out, scale);
+    if (mode <= kDynamic) return r.write(to, mode == kStatic ? within(y, to.dtype) : y);
+    const Tensor& s = r.tensor(scale);
+    bool exponents = s.dtype == ACL_FLOAT8_E8M0;
+    RowBlocks blocks{length, exponents ? kBlock : kTile, s.numel() / std::max<int64_t>(s.dims[0], 1), to.dtype, narrow_largest(to.dtype), exponents, false};
+    Values scales = blocks.divide(y);
+    r.write(to, y);
+    r.write(s, scales);
+}
 
 void plan_init_quant(Plan& p) {
     const Dims &d = p.tensor("x").dims, &k = p.tensor("expertIdx").dims;
@@ -409,13 +440,12 @@ void write_expanded(const Run& r, const char* out, const char* scale_out, int64_
         for (size_t k = 0; k < length; ++k) {
             double value = x[size_t(from) * length + k];
             if (mode == kStatic) value = value * factors[0] + offset;
-            else if (mode == kDynamic && !factors.empty())
+            else if (mode >= kDynamic && !factors.empty())
                 value *= factors[(factors.size() == length ? 0 : size_t(expert(int64_t(i))) * length) + k];
             y[i * length + k] = value;
         }
     }
-    if (mode == kDynamic) write_dynamic(r, y, int64_t(length), out, scale_out);
-    else r.write(r.tensor(out), mode == kStatic ? within(y, ACL_INT8) : y);
+    write_modes(r, y, int64_t(length), out, scale_out, mode);
 }
 
 void plan_init_quant_again(Plan& p) {
@@ -500,8 +530,6 @@ void plan_init_third(Plan& p) {
     p.require(k[0] == d[0], "expertIdx has shape %s for %lld tokens", text(k).c_str(), wide(d[0]));
     p.require(p.integer("dropPadMode") == 0, "dropPadMode is %lld; the emulator computes 0", wide(p.integer("dropPadMode")));
     int64_t mode = p.integer("quantMode"), type = p.integer("expertTokensNumType"), row = p.integer("rowIdxType");
-    p.require(mode == kPlain || mode == kStatic || mode == kDynamic, "quantMode is %lld; the emulator computes -1, 0, 1",
-              wide(mode));
     p.require(type >= 0 && type <= 2, "expertTokensNumType is %lld, expected 0 (ends), 1 (counts) or 2 (experts and counts)", wide(type));
     p.require(row == 0 || row == 1, "rowIdxType is %lld, expected 0 or 1", wide(row));
     Span s = experts_of(p);
@@ -516,14 +544,15 @@ void plan_init_third(Plan& p) {
     if (mode == kPlain) {
         p.same_dtype("x", "expandedXOut");
         if (!p.has("scaleOptional")) return;
-        p.shape("scaleOptional", {d[0]});  // of each token: it goes along
+        Dims scale = p.tensor("scaleOptional").dims;  // of each token: it goes along
+        p.require(scale.n >= 1 && scale[0] == d[0], "scaleOptional has shape %s for %lld tokens", text(scale).c_str(), wide(d[0]));
         p.same_dtype("scaleOptional", "expandedScaleOut");
-        return p.shape("expandedScaleOut", {rows});
+        scale[0] = rows;
+        return p.shape("expandedScaleOut", scale);
     }
-    p.require(p.tensor("expandedXOut").dtype == ACL_INT8, "expandedXOut: the emulator computes INT8");
+    plan_modes(p, "expandedXOut", "expandedScaleOut", rows, d[1]);
     if (mode == kStatic) return plan_static(p, "scaleOptional", "offsetOptional");
     plan_smooth(p, "scaleOptional", s.size(), d[1]);
-    p.shape("expandedScaleOut", {rows});
 }
 
 void run_init_third(Run& r) {
@@ -550,7 +579,8 @@ void run_init_third(Run& r) {
     if (r.integer("quantMode") == kPlain && r.has("scaleOptional")) {
         auto scale = r.read<double>(r.tensor("scaleOptional"));
         Values moved(size_t(r.tensor("expandedScaleOut").numel()), 0);
-        for (int64_t i = 0; i < kept; ++i) moved[size_t(i)] = scale[size_t(order[size_t(i)] / k)];
+        int64_t each = int64_t(scale.size()) / std::max<int64_t>(r.tensor("x").dims[0], 1);
+        for (int64_t i = 0; i < kept; ++i) std::copy_n(scale.begin() + order[size_t(i)] / k * each, each, moved.begin() + i * each);
         r.write(r.tensor("expandedScaleOut"), moved);
     }
     if (!r.flag("expertTokensNumFlag")) return;
@@ -571,18 +601,26 @@ void plan_permute_again(Plan& p) {
     const Dims& d = p.tensor("tokens").dims;
     p.require(d.n == 2 && p.tensor("indices").dims[0] == d[0], "tokens has shape %s, indices %s", text(d).c_str(),
               text(p.tensor("indices").dims).c_str());
-    p.require(p.integer("quantMode") == kPlain, "quantMode is %lld; the emulator computes -1 (none)", wide(p.integer("quantMode")));
     int64_t pairs = d[0] * choices(p, "indices"), kept = p.integer("numOutTokens");
     kept = kept > 0 ? std::min(kept, pairs) : std::max<int64_t>(pairs + kept, 0);
-    p.same_dtype("tokens", "permuteTokensOut");
+    p.require(p.integer("quantMode") != kStatic, "quantMode is 0, which needs a scale");
+    if (p.integer("quantMode") == kPlain) p.same_dtype("tokens", "permuteTokensOut");
     p.shape("permuteTokensOut", {kept, d[1]});
     p.shape("sortedIndicesOut", {pairs});
+    plan_modes(p, "permuteTokensOut", "expandedScaleOut", kept, d[1]);
 }
 
 void run_permute_again(Run& r) {
     auto order = order_of(r.read<int64_t>(r.tensor("indices")));
     int64_t k = choices(r, "indices");
-    write_rows(r, r.tensor("tokens"), r.tensor("permuteTokensOut"), [&](int64_t i) { return order[size_t(i)] / k; });
+    auto x = r.read<double>(r.tensor("tokens"));
+    int64_t length = r.tensor("tokens").dims[1];
+    Values y;
+    for (int64_t i = 0; i < r.tensor("permuteTokensOut").dims[0]; ++i) {
+        auto from = x.begin() + order[size_t(i)] / k * length;
+        y.insert(y.end(), from, from + length);
+    }
+    write_modes(r, y, length, "permuteTokensOut", "expandedScaleOut", r.integer("quantMode"));
     r.write(r.tensor("sortedIndicesOut"), inverse_of(order));
 }
 
@@ -683,9 +721,9 @@ ACLNN(aclnnMoeTokenPermuteWithRoutingMap, plan_mapped, run_mapped)
 ACLNN(aclnnMoeTokenPermuteWithRoutingMapGrad, plan_mapped_grad, run_mapped_grad)
 ACLNN(aclnnMoeTokenUnpermuteWithRoutingMap, plan_unmapped, run_unmapped)
 ACLNN(aclnnMoeTokenUnpermuteWithRoutingMapGrad, plan_unmapped_grad, run_unmapped_grad)
-ACLNN(aclnnMoeTokenPermuteV2, plan_permute_again, run_permute_again)
+ACLNN(aclnnMoeTokenPermuteV2, plan_permute_again, run_permute_again, NARROW)
 ACLNN(aclnnMoeInitRoutingQuant, plan_init_quant, run_init_quant)
 ACLNN(aclnnMoeInitRoutingQuantV2, plan_init_quant_again, run_init_quant_again)
-ACLNN(aclnnMoeInitRoutingV3, plan_init_third, run_init_third)
+ACLNN(aclnnMoeInitRoutingV3, plan_init_third, run_init_third, NARROW)
 ACLNN(aclnnMoeFusedTopk, plan_fused, run_fused)
 ACLNN(aclnnMoeGatingTopKBackward, plan_gate_grad, run_gate_grad)

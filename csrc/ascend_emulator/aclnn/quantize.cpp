@@ -149,6 +149,13 @@ void run_group(Run& r) {
 
 // -- with scales from the data ---------------------------------------------------------------------------------------
 bool one_scale(const Call& c) { return has_parameter(c, "quantMode") && c.string("quantMode") == "pertensor"; }
+bool by_channel(const Call& c) { return has_parameter(c, "quantMode") && c.string("quantMode") == "perchannel"; }
+
+Tensor turned(Tensor t) {
+    int last = t.rank() - 1;
+    std::swap(t.dims[last], t.dims[last - 1]), std::swap(t.strides[last], t.strides[last - 1]);
+    return t;
+}
 
 // Later versions say whether there are offsets; before, an output for them asks for them.
 bool with_offsets(const Call& c) {
@@ -158,6 +165,7 @@ bool with_offsets(const Call& c) {
 void plan_dynamic(Plan& p) {
     const Dims& d = p.tensor("x").dims;
     Dims scales = one_scale(p) ? Dims({1}) : without_last(d);
+    if (by_channel(p)) scales[scales.n - 1] = d.back();
     plan_small(p, "x", "yOut");
     p.shape("scaleOut", scales);
     bool grouped = false;
@@ -177,8 +185,12 @@ void plan_dynamic(Plan& p) {
 // Later versions say what has a scale of its own, too.
 void plan_dynamic_later(Plan& p) {
     const std::string& mode = p.string("quantMode");
-    p.require(mode == "pertoken" || mode == "pertensor", "quantMode is \"%s\"; the emulator computes pertoken and pertensor", mode.c_str());
-    p.require(!one_scale(p) || !p.has("groupIndexOptional"), "groupIndexOptional belongs to pertoken");
+    p.require(mode == "pertoken" || mode == "pertensor" || mode == "perchannel", "quantMode is \"%s\", expected pertoken, pertensor or perchannel", mode.c_str());
+    p.require(mode == "pertoken" || !p.has("groupIndexOptional"), "groupIndexOptional belongs to pertoken");
+    if (has_parameter(p, "dstTypeMax")) {
+        bool floats = is_narrow_float(p.tensor("yOut").dtype);
+        p.require(p.real("dstTypeMax") == 0 || (floats && p.real("dstTypeMax") > 0), "dstTypeMax is %g; it belongs to 8-bit floats", p.real("dstTypeMax"));
+    }
     p.require(p.flag("isSymmetrical") || p.has("offsetOut"), "isSymmetrical is false and offsetOut is null");
     plan_dynamic(p);
 }
@@ -189,7 +201,18 @@ void run_dynamic(Run& r) {
     bool second = r.function->count > 4;
     smooth(r, x, length, "smoothScalesOptional", second ? "groupIndexOptional" : nullptr);
     if (one_scale(r)) length = int64_t(x.size());
-    write_dynamic(r, x, length, "yOut", "scaleOut", with_offsets(r) ? "offsetOut" : nullptr);
+    const Tensor &in = r.tensor("x"), out = half_bytes(r.tensor("yOut"));
+    if (by_channel(r)) {  // columns are the rows of the turned matrices
+        length = in.dims[in.rank() - 2];
+        std::vector<double> columns(x.size());
+        Lines lines(in.dims, in.rank() - 2);
+        for (size_t i = 0; i < x.size(); ++i) columns[i] = x[size_t(lines.at(int64_t(i) / (lines.inner * length), int64_t(i) % length, int64_t(i) / length % lines.inner))];
+        x = columns;
+    }
+    Stretched rows = stretched(std::move(x), length, out.dtype, block_top(r), with_offsets(r));
+    r.write(by_channel(r) ? turned(out) : out, rows.values);
+    r.write(r.tensor("scaleOut"), rows.scales);
+    if (with_offsets(r)) r.write(r.tensor("offsetOut"), rows.offsets);
 }
 
 // -- back ------------------------------------------------------------------------------------------------------------
@@ -384,10 +407,12 @@ void run_rms_dynamic(Run& r) {
 }
 
 // -- gated rows ------------------------------------------------------------------------------------------------------
+std::string gate_mode(const Call& c) { return c.has("quantModeOptional") && !c.string("quantModeOptional").empty() ? c.string("quantModeOptional") : "static"; }
+
 void plan_swiglu_quant(Plan& p) {
     const Dims& d = p.tensor("x").dims;
     p.require(d.n >= 2 && d.back() % 2 == 0, "x has shape %s; its last dimension must be even", text(d).c_str());
-    const std::string& mode = p.string("quantModeOptional");
+    const std::string mode = gate_mode(p);
     p.require(mode == "dynamic" || mode == "static", "quantModeOptional is \"%s\", expected dynamic or static",
               mode.c_str());
     Dims half = d;
@@ -412,7 +437,7 @@ void run_swiglu_quant(Run& r) {
         for (size_t k = row; k < row + length; ++k)
             y.push_back(left ? silu(x[k]) * x[k + length] : x[k] * silu(x[k + length]));
     smooth(r, y, int64_t(length), "smoothScalesOptional", "groupIndexOptional");
-    if (r.string("quantModeOptional") == "dynamic")
+    if (gate_mode(r) == "dynamic")
         return write_dynamic(r, y, int64_t(length), "yOut", "scaleOut");
     if (r.has("offsetsOptional")) {
         auto offset = r.read<double>(r.tensor("offsetsOptional"));
@@ -437,12 +462,7 @@ ACLNN(aclnnGroupQuant, plan_group, run_group, NARROW)
 ACLNN(aclnnDynamicQuant, plan_dynamic, run_dynamic, NARROW)
 ACLNN(aclnnDynamicQuantV2, plan_dynamic, run_dynamic, NARROW)
 ACLNN(aclnnDynamicQuantV3, plan_dynamic_later, run_dynamic, NARROW)
-ACLNN(aclnnDynamicQuantV4,
-      PLAN {
-          p.require(p.real("dstTypeMax") == 0, "dstTypeMax is %g; it belongs to 8-bit floats", p.real("dstTypeMax"));
-          plan_dynamic_later(p);
-      },
-      run_dynamic, NARROW)
+ACLNN(aclnnDynamicQuantV4, plan_dynamic_later, run_dynamic, NARROW)
 ACLNN(aclnnAscendAntiQuant, plan_anti, run_anti, NARROW)
 ACLNN(aclnnDequantBias, plan_dequant_bias, run_dequant_bias)
 ACLNN(aclnnTransQuantParamV2, plan_parameter, RUN { run_parameter(r, false); })

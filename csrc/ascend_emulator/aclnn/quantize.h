@@ -71,7 +71,14 @@ inline double block_top(const Call& c) {
     double stated = 0;
     for (int i = 0; i < c.function->count; ++i)
         if (std::strcmp(c.function->parameters[i].name, "dstTypeMax") == 0) stated = c.real("dstTypeMax");
-    return stated > 0 ? stated : top_of(c.tensor("yOut").dtype);
+    return stated > 0 ? stated : top_of(half_bytes(c.tensor("yOut")).dtype);
+}
+
+// Numbers of eight bits or fewer in the shape of another tensor; eight integers of four bits may stand in an INT32.
+inline void need_small(const Plan& p, const char* x, const char* y) {
+    Tensor t = half_bytes(p.tensor(y));
+    p.require(t.dtype == ACL_INT8 || is_narrow(t.dtype), "%s has dtype %s; the emulator computes INT8 and smaller numbers", y, dtype_name(t.dtype));
+    p.require(t.dims == p.tensor(x).dims, "%s holds %s numbers, %s has shape %s", y, text(t.dims).c_str(), x, text(p.tensor(x).dims).c_str());
 }
 
 // Results are bytes, or of a type whose kernel says NARROW.
@@ -103,27 +110,36 @@ inline Dims without_last(const Dims& dims) {
     return out;
 }
 
-// Writes rows of `length` and one scale each; with an offset the whole of a row's range is used, otherwise it is
-// symmetric.
-inline void write_dynamic(const Run& r, std::vector<double> x, int64_t length, const char* y, const char* scale_name,
-                   const char* offset_name = nullptr) {
+struct Stretched {
+    std::vector<double> values, scales, offsets;
+};
+
+// Rows of `length` over the range of a type, whose largest number is `top`; with offsets the whole of a row's range is used,
+// otherwise it is symmetric.
+inline Stretched stretched(std::vector<double> x, int64_t length, int dtype, double top, bool shifts) {
     std::vector<double> scales, offsets;
-    Tensor out = half_bytes(r.tensor(y));
-    int dtype = out.dtype;
     ByteRange range = range_of(dtype);
     for (size_t row = 0; row < x.size(); row += size_t(length)) {
         double low = INFINITY, high = -INFINITY;
         for (size_t k = row; k < row + size_t(length); ++k) low = std::fmin(low, x[k]), high = std::fmax(high, x[k]);
         double largest = std::fmax(std::fabs(low), std::fabs(high));
-        double scale = offset_name ? (high - low) / (range.high - range.low) : largest / top_of(dtype);
-        double offset = offset_name ? range.high - (scale > 0 ? high / scale : 0) : 0;
+        double scale = shifts ? (high - low) / (range.high - range.low) : largest / top;
+        double offset = shifts ? range.high - (scale > 0 ? high / scale : 0) : 0;
         for (size_t k = row; k < row + size_t(length); ++k) x[k] = (scale > 0 ? x[k] / scale : 0) + offset;
         scales.push_back(scale);
         offsets.push_back(offset);
     }
-    r.write(out, within(x, dtype));
-    r.write(r.tensor(scale_name), scales);
-    if (offset_name) r.write(r.tensor(offset_name), offsets);
+    return {within(std::move(x), dtype), scales, offsets};
+}
+
+// Writes such rows, and one scale for each.
+inline void write_dynamic(const Run& r, std::vector<double> x, int64_t length, const char* y, const char* scale_name,
+                   const char* offset_name = nullptr) {
+    Tensor out = half_bytes(r.tensor(y));
+    Stretched rows = stretched(std::move(x), length, out.dtype, top_of(out.dtype), offset_name != nullptr);
+    r.write(out, rows.values);
+    r.write(r.tensor(scale_name), rows.scales);
+    if (offset_name) r.write(r.tensor(offset_name), rows.offsets);
 }
 
 // Factors of the columns: one row of them for all rows, or one for each group of rows.

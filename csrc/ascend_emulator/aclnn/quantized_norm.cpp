@@ -247,8 +247,7 @@ void plan_add_dynamic(Plan& p) {
     p.require(first || second, "outputMask asks for nothing");
     for (auto [wanted, y, scale] : {std::tuple{first, "y1Out", "scale1Out"}, {second, "y2Out", "scale2Out"}}) {
         if (!wanted) continue;
-        need_bytes(p, y);
-        p.same_shape("x1", y);
+        need_small(p, "x1", y);
         p.shape(scale, without_last(d));
     }
 }
@@ -271,8 +270,7 @@ void run_add_dynamic(Run& r) {
 
 void plan_rms_quant(Plan& p) {
     const Dims& d = p.tensor("x").dims;
-    need_bytes(p, "y");
-    p.same_shape("x", "y");
+    need_small(p, "x", "y");
     for (const char* name : {"gamma", "beta"}) need_count(p, name, d.back());
     int64_t scales = p.tensor("scale").numel();
     p.require(scales == 1 || scales == d.back(), "scale has %lld elements, expected 1 or %lld",
@@ -290,7 +288,8 @@ void run_rms_quant(Run& r) {
         double s = pick(scale, i % size_t(length));
         x[i] = (r.flag("divMode") ? x[i] / s : x[i] * s) + pick(offset, i % size_t(length));
     }
-    r.write(r.tensor("y"), within(x, r.tensor("y").dtype));
+    Tensor y = half_bytes(r.tensor("y"));
+    r.write(y, within(x, y.dtype));
     if (r.flag("outputRstd")) r.write(r.tensor("rstd"), rstd);
 }
 

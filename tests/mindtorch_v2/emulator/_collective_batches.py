@@ -13,6 +13,7 @@ import numpy as np
 from ._collectives import F, H, close, made
 from ._kernels import CODES, Out, call, refused
 from ._ranks import Rank, on_ranks
+from .test_kernels_microscaled import microscaled
 
 EP = TP = 2
 EXPERTS, ROWS, SMALL, WIDE = 4, 4, 6, 8
@@ -440,3 +441,43 @@ def steps_of(r: Rank, quant: int) -> None:
     close(call("aclnnMoeDistributeCombineTeardown", **back, **final), x.astype(float) * weight, 6e-2)
     for wrong in ({"expertScales": scales[:2]}, {"commQuantMode": 1}, {"commCmdInfo": setup[1][:-16]}):
         assert refused("aclnnMoeDistributeCombineTeardown", **{**back, **final, **wrong}) == 161002, wrong
+
+
+def small_floats_to_experts() -> None:
+    """Rows travel as small floats: a scale for each, for each 128 numbers, or a power of two for each 32."""
+
+    def body(r: Rank) -> None:
+        width, e4m3 = 160, "float8_e4m3fn"
+        x = [made(i, TOKENS, width, dtype=ml_dtypes.bfloat16) for i in range(2)]
+        ids = [_sent(i, STEPS)[1] for i in range(2)]
+        rows = [
+            x[i][t] for e in (2 * r.number, 2 * r.number + 1) for i in range(2) for t in range(TOKENS) if e in ids[i][t]
+        ]
+        plain = np.array(rows, float)
+        group = {
+            "groupEp": r.name, "epWorldSize": 2, "epRankId": r.number, "moeExpertNum": STEPS, "groupTp": "",
+            "tpWorldSize": 0, "tpRankId": 0, "expertShardType": 0, "sharedExpertNum": 0, "sharedExpertRankNum": 0,
+            "globalBs": 0, "expertTokenNumsType": 1, "commAlg": "",
+        }  # fmt: skip
+        for mode, shape, dtype in ((2, (40,), "float32"), (3, (40, 2), "float32"), (4, (40, 3, 2), "float8_e8m0fnu")):
+            given = {"x": x[r.number], "expertIds": ids[r.number], **group, "quantMode": mode}
+            outs = {
+                "expandXOut": Out((40, width), e4m3), "dynamicScalesOut": Out(shape, dtype),
+                "assistInfoForCombineOut": Out((40 * 128,), "int32"), "expertTokenNumsOut": Out((2,), "int64"),
+                "epRecvCountsOut": Out((4,), "int32"), "tpRecvCountsOut": Out((1,), "int32"),
+            }  # fmt: skip
+            got = call("aclnnMoeDistributeDispatchV2", **given, **outs)
+            if mode == 4:
+                for g, want in zip(got, microscaled(plain, -1, E4M3)):
+                    np.testing.assert_array_equal(g[: len(rows)].astype(float), want.astype(float))
+            else:
+                scale = np.repeat(got[1].astype(float).reshape(40, -1), {2: width, 3: 128}[mode], -1)
+                back = got[0][: len(rows)].astype(float) * scale[: len(rows), :width]
+                np.testing.assert_allclose(back, plain, rtol=0.07, atol=0.01)
+            wrong = {**outs, "dynamicScalesOut": Out((40, 7), dtype)}
+            if mode > 2:
+                assert refused("aclnnMoeDistributeDispatchV2", **given, **wrong) == 161002
+            wrong = {**outs, "expandXOut": Out((40, width), "bfloat16")}
+            assert refused("aclnnMoeDistributeDispatchV2", **given, **wrong) == 161002
+
+    on_ranks(2, body)

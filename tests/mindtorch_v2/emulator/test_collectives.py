@@ -15,7 +15,14 @@ from ._ranks import run_scenarios, start
 pytestmark = mindtorch_only
 LIBRARY = ["reductions", "movements", "parts", "disagreements", "mistakes"]
 PRODUCTS = ["fused", "fused_small_integers", "grouped", "experts", "formats"]
-BATCHES = ["batches", "quantized_exchange", "shared_experts", "members_of_experts", "experts_in_steps"]
+BATCHES = [
+    "batches",
+    "quantized_exchange",
+    "shared_experts",
+    "members_of_experts",
+    "experts_in_steps",
+    "small_floats_to_experts",
+]
 
 
 @pytest.mark.parametrize("scenarios", [LIBRARY, PRODUCTS, BATCHES], ids=["library", "products", "batches"])

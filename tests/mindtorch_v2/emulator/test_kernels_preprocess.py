@@ -170,6 +170,9 @@ def test_dequantized_rope(mode: str, whole: bool) -> None:
         assert np.abs(got.astype(int) - wanted.astype(int)).max() <= 1
     for got, wanted in zip(outs, (q, k, v)):
         assert_same(got, wanted.astype(H), 2)
+    flat = {**given, "kCacheRef": caches[0].reshape(10, size) if mode == "page" else caches[0].reshape(2, 5, size)}
+    got = call("aclnnDequantRopeQuantKvcache", **flat)[0]
+    assert_same(got.reshape(k_cache.shape), k_cache)
     assert refused("aclnnDequantRopeQuantKvcache", **{**given, "cacheModeOptional": "other"}) == 161002
     assert refused("aclnnDequantRopeQuantKvcache", **{**given, "sizeSplits": [8, 4]}) == 161002
     assert refused("aclnnDequantRopeQuantKvcache", **{**given, "kOut": None}) == 161001
