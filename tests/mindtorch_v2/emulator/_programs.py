@@ -341,6 +341,38 @@ p("aclnnRasterizer", {"v": corners, "f": faces, "width": 2, "height": 2, "occlus
   findicesOut=np.ones((2, 2), np.int32),
   barycentricOut=np.array([[[1, 0, 0], [0.5, 0.5, 0]], [[0.5, 0, 0.5], [0, 0.5, 0.5]]], F))  # fmt: skip
 
+# Attention over keys of bytes, a tensor for each sample, as examples of decoding have it.
+one_query = RNG.uniform(-1, 1, (2, 2, 1, 16)).astype(np.float16)  # samples, heads, positions, size
+key_bytes, value_bytes = (
+    [RNG.integers(-20, 20, (1, 2, length, 16)).astype(np.int8) for length in (4, 6)] for _ in range(2)
+)
+channels = RNG.uniform(0.02, 0.05, (2, 2, 1, 16)).astype(np.float16)
+found = []
+for b in range(2):
+    wide_keys, wide_values = (
+        part[b][0] * channel.astype(np.float64) for part, channel in zip((key_bytes, value_bytes), channels)
+    )
+    scores = 0.25 * one_query[b].astype(np.float64) @ wide_keys.swapaxes(-1, -2)
+    found.append(softmax(scores, -1) @ wide_values)
+p("aclnnIncreFlashAttentionV4",
+  {"query": one_query, "key": key_bytes, "value": value_bytes, "antiquantScale": channels, "numHeads": 2,
+   "scaleValue": 0.25, "inputLayout": "BNSD", "numKeyValueHeads": 2, "blockSize": 0, "innerPrecise": 1},
+  attentionOut=np.stack(found).astype(np.float16))  # fmt: skip
+whole_query, whole_key, whole_value = (RNG.integers(-20, 20, (1, 1, n, 16)).astype(np.int8) for n in (2, 4, 4))
+scores = 0.25 * whole_query.astype(np.float64) @ whole_key.swapaxes(-1, -2) * np.float64(F(0.01))
+weights = np.exp(scores - scores.max(-1, keepdims=True))
+p("aclnnPromptFlashAttentionV3",
+  {"query": whole_query, "key": whole_key, "value": whole_value, "deqScale1": np.array([0.01], F),
+   "quantScale1": np.array([127], F), "deqScale2": np.array([0.002], F), "numHeads": 1, "scaleValue": 0.25,
+   "preTokens": 2147483647, "nextTokens": 2147483647, "inputLayout": "BNSD", "numKeyValueHeads": 0, "sparseMode": 0,
+   "innerPrecise": 1},
+  attentionOut=(np.rint(weights * 127) @ whole_value * np.float64(F(0.002)) / weights.sum(-1, keepdims=True)).astype(
+      np.float16))  # fmt: skip
+by_column = np.abs(HALF.astype(np.float64)).max(0) / 127
+p("aclnnDynamicQuantV3",
+  {"x": HALF, "dstType": 2, "isSymmetrical": True, "quantMode": "perchannel"},
+  yOut=np.rint(HALF / by_column).astype(np.int8), scaleOut=by_column.astype(F))  # fmt: skip
+
 
 def translation_unit(programs: list[Program]) -> str:
     """One source file of several programs."""
