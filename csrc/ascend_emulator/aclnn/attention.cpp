@@ -6,6 +6,7 @@
 // is one more score, whose value is zero.
 #include <cmath>
 
+#include "attention_training.h"
 #include "optional.h"
 #include "view.h"
 
@@ -384,6 +385,8 @@ void plan_second(const Plan& p, const char* shift) {
         p.require(p.ints(name).size() <= 1, "%s has %zu elements, expected one", name, p.ints(name).size());
 }
 
+bool is_packed(const Call& c) { return c.string("inputLayout") == "TND"; }
+
 // The fourth version adds rotary parts, scales of 8-bit floats, a dtype and a layout of the results.
 void plan_fourth(const Plan& p, const char* layout, std::initializer_list<const char*> refused) {
     for (const char* name : refused) p.require(!p.has(name), "%s is not computed by the emulator", name);
@@ -401,15 +404,17 @@ ACLNN(aclnnFlashAttentionScoreV3, PLAN { plan_second(p, "realShiftOptional"); pl
 ACLNN(aclnnFlashAttentionScoreGradV3, PLAN { plan_second(p, "pseShiftOptional"); plan_score_grad(p); }, run_score_grad)
 ACLNN(aclnnFlashAttentionScoreV4,
       PLAN {
+          if (is_packed(p)) return plan_packed_score(p);
           plan_fourth(p, "softmaxOutLayout",
                       {"queryRopeOptional", "keyRopeOptional", "dScaleQOptional", "dScaleKOptional", "dScaleVOptional"});
           p.require(p.real("keepProb") == 1 || p.has("dropMaskOptional"), "keepProb below 1 needs dropMaskOptional");
           plan_second(p, "realShiftOptional");
           plan_score(p);
       },
-      run_score)
+      RUN { is_packed(r) ? run_packed_score(r) : run_score(r); })
 ACLNN(aclnnFlashAttentionScoreGradV4,
       PLAN {
+          if (is_packed(p)) return plan_packed_grad(p);
           plan_fourth(p, "softmaxInLayout",
                       {"queryRopeOptional", "keyRopeOptional", "dScaleQOptional", "dScaleKOptional", "dScaleVOptional",
                        "dScaleDyOptional", "dScaleOOptional"});
@@ -417,4 +422,4 @@ ACLNN(aclnnFlashAttentionScoreGradV4,
           plan_second(p, "pseShiftOptional");
           plan_score_grad(p);
       },
-      run_score_grad)
+      RUN { is_packed(r) ? run_packed_grad(r) : run_score_grad(r); })

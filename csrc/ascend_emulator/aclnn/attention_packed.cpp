@@ -1,12 +1,14 @@
 // Attention of sequences of different lengths packed behind each other (layout TND), its gradients, and the joining of
 // attentions over parts of the keys.
 //
-// Masks are none, the compressed causal ones (sparseMode 2 and 3) or one matrix for all sequences; shifts, dropout and
-// prefixes are refused. Later versions keep the rotary part of query and key apart, add a score that stands for no key
+// Masks are none, the compressed causal ones (sparseMode 2 and 3) or one matrix for all sequences; prefixes are refused.
+// Scores of a sequence stand by head, query and key, those of the next sequence behind them: so do shifts that are given, and
+// the bits of a mask for dropout. Shifts by distance are those of attention.cpp. Later versions keep the rotary part of query and key apart, add a score that stands for no key
 // (a "sink" for each head), and can store statistics with tokens first; the facts say nothing of how a sink enters: as
 // one more score, whose value is zero.
 #include <cmath>
 
+#include "attention_training.h"
 #include "optional.h"
 
 using namespace emu;
@@ -22,7 +24,21 @@ struct Packed {
     std::vector<int64_t> q_ends, k_ends;
     bool tokens_first = false;
     int64_t turned = 0;  // the size of the rotary part
-    std::vector<double> q_turned, k_turned, sink;
+    std::vector<double> q_turned, k_turned, sink, shift;
+    std::vector<int64_t> keep;           // bits of the scores that dropout keeps
+    double probability = 1;
+    int64_t type = 1, start = 0;         // of the shift; how far the first query is behind the first key
+
+    // What dropout multiplies the weight of a score with.
+    double dropout(int64_t score) const { return keep.empty() ? 1 : keep[size_t(score / 8)] >> (score % 8) & 1 ? 1 / probability : 0; }
+
+    // `score`: its number; i, j: the places of query and key in their sequence.
+    double shifted(double dot, double scale, size_t sequence, int64_t h, int64_t i, int64_t j, int64_t score) const {
+        if (shift.empty()) return dot * scale;
+        if (type < 2) return type == 0 ? dot * scale + shift[size_t(score)] : (dot + shift[size_t(score)]) * scale;
+        double apart = std::fabs(double(start + i - j)), slope = shift[int64_t(shift.size()) == heads ? size_t(h) : sequence * size_t(heads) + size_t(h)];
+        return dot * scale - (type == 3 ? std::sqrt(apart) : apart) * slope;
+    }
 
     size_t q_at(int64_t t, int64_t h, int64_t d) const { return size_t((t * heads + h) * size + d); }
     size_t k_at(int64_t t, int64_t h, int64_t d) const {
@@ -43,7 +59,7 @@ struct Packed {
 
 void plan_ends(const Plan& p, const char* name, int64_t total) {
     const auto& ends = p.ints(name);
-    p.require(!ends.empty() && ends.back() == total, "%s must end at %lld", name, static_cast<long long>(total));
+    p.require(!ends.empty() && ends[0] >= 0 && ends.back() == total, "%s must end at %lld", name, static_cast<long long>(total));
     for (size_t i = 1; i < ends.size(); ++i) p.require(ends[i] >= ends[i - 1], "%s must not fall", name);
 }
 
@@ -55,23 +71,45 @@ int64_t longest(const std::vector<int64_t>& ends) {
 
 // The names of what later versions have.
 struct Names {
-    const char *key, *key_turned, *sink, *layout;
+    const char *key, *query_turned, *key_turned, *sink, *layout, *shift;
 };
-constexpr Names kScore{"key", "keyRope", "sinkOptional", "softmaxOutLayout"};
-constexpr Names kGrad{"keyIn", "keyInRope", "sinkInOptional", "softmaxInLayout"};
+
+Names names(const Call& c) {
+    bool back = has_parameter(c, "keyIn");
+    Names n = back ? Names{"keyIn", "queryRope", "keyInRope", "sinkInOptional", "softmaxInLayout", "pseShiftOptional"}
+                   : Names{"key", "queryRope", "keyRope", "sinkOptional", "softmaxOutLayout", "realShiftOptional"};
+    if (has_parameter(c, "queryRopeOptional")) n.query_turned = "queryRopeOptional", n.key_turned = "keyRopeOptional";
+    return n;
+}
 
 bool tokens_first(const Call& c, const Names& n) { return given(c, n.layout) && c.string(n.layout) == "same_as_input"; }
+
+int64_t shift_type(const Call& c) { return has_parameter(c, "pseType") ? c.integer("pseType") : 1; }
+
+int64_t first_or_zero(const Call& c, const char* name) { return has_parameter(c, name) && !c.ints(name).empty() ? c.ints(name)[0] : 0; }
+
+// The scores of all sequences.
+int64_t scores_of(const Call& c, int64_t heads) {
+    const auto &q = c.ints("actualSeqQLenOptional"), &k = c.ints("actualSeqKvLenOptional");
+    int64_t all = 0;
+    for (size_t b = 0; b < q.size(); ++b) all += heads * (q[b] - (b ? q[b - 1] : 0)) * (k[b] - (b ? k[b - 1] : 0));
+    return all;
+}
 
 Packed packed(const Run& r, const Names& n) {
     const Dims &q = r.tensor("query").dims, &k = r.tensor(n.key).dims, &v = r.tensor("value").dims;
     Packed s{q[1], k[1], q[2], v[2], r.ints("actualSeqQLenOptional"), r.ints("actualSeqKvLenOptional")};
     s.tokens_first = tokens_first(r, n);
-    if (given(r, "queryRope")) {
-        s.turned = r.tensor("queryRope").dims[2];
-        s.q_turned = r.read<double>(r.tensor("queryRope"));
+    if (given(r, n.query_turned)) {
+        s.turned = r.tensor(n.query_turned).dims[2];
+        s.q_turned = r.read<double>(r.tensor(n.query_turned));
         s.k_turned = r.read<double>(r.tensor(n.key_turned));
     }
     if (given(r, n.sink)) s.sink = r.read<double>(r.tensor(n.sink));
+    if (r.has(n.shift)) s.shift = r.read<double>(r.tensor(n.shift));
+    s.type = shift_type(r), s.start = first_or_zero(r, "qStartIdxOptional") - first_or_zero(r, "kvStartIdxOptional");
+    s.probability = r.real("keepProb");
+    if (r.has("dropMaskOptional") && s.probability < 1) s.keep = r.read<int64_t>(r.tensor("dropMaskOptional"));
     return s;
 }
 
@@ -82,13 +120,34 @@ void plan_later(const Plan& p, const Names& n) {
         p.require(layout.empty() || layout == "same_as_input", "%s is \"%s\", expected same_as_input", n.layout,
                   layout.c_str());
     }
-    p.require(given(p, "queryRope") == given(p, n.key_turned), "queryRope and %s go together", n.key_turned);
-    if (given(p, "queryRope")) {
-        int64_t size = p.tensor("queryRope").dims.back();
-        p.shape("queryRope", {q[0], q[1], size});
+    p.require(given(p, n.query_turned) == given(p, n.key_turned), "%s and %s go together", n.query_turned, n.key_turned);
+    if (given(p, n.query_turned)) {
+        int64_t size = p.tensor(n.query_turned).dims.back();
+        p.shape(n.query_turned, {q[0], q[1], size});
         p.shape(n.key_turned, {k[0], k[1], size});
     }
     if (given(p, n.sink)) p.shape(n.sink, {q[1]});
+}
+
+// Shifts and dropout, where the shapes of the operands fit.
+void plan_scores(const Plan& p, const Names& n) {
+    int64_t heads = p.tensor("query").dims[1], all = scores_of(p, heads), type = shift_type(p);
+    p.require(type >= 0 && type <= 3, "pseType is %lld, expected 0 to 3", static_cast<long long>(type));
+    p.require(type < 2 || p.has(n.shift), "pseType %lld needs %s", static_cast<long long>(type), n.shift);
+    if (p.has(n.shift)) {
+        int64_t have = p.tensor(n.shift).numel(), samples = int64_t(p.ints("actualSeqQLenOptional").size());
+        p.require(type < 2 ? have == all : have == heads || have == samples * heads, "%s has shape %s for %lld scores of %lld heads; the emulator computes whole shifts", n.shift,
+                  text(p.tensor(n.shift).dims).c_str(), static_cast<long long>(all), static_cast<long long>(heads));
+    }
+    for (const char* name : {"qStartIdxOptional", "kvStartIdxOptional"})
+        if (has_parameter(p, name)) p.require(p.ints(name).size() <= 1, "%s has %zu elements, expected one", name, p.ints(name).size());
+    double keep = p.real("keepProb");
+    p.require(keep > 0 && keep <= 1, "keepProb is %g, expected (0, 1]", keep);
+    p.require(keep == 1 || p.has("dropMaskOptional"), "keepProb below 1 needs dropMaskOptional");
+    if (p.has("dropMaskOptional")) p.require(p.tensor("dropMaskOptional").numel() >= (all + 7) / 8, "dropMaskOptional has %lld bytes for %lld scores", static_cast<long long>(p.tensor("dropMaskOptional").numel()), static_cast<long long>(all));
+    p.require(!p.has("paddingMaskOptional"), "paddingMaskOptional is reserved and must be null");
+    for (const char* name : {"dScaleQOptional", "dScaleKOptional", "dScaleVOptional", "dScaleDyOptional", "dScaleOOptional"})
+        p.require(!given(p, name), "%s is not computed by the emulator", name);
 }
 
 Dims statistics(const Plan& p, const Names& n) {
@@ -96,7 +155,8 @@ Dims statistics(const Plan& p, const Names& n) {
     return tokens_first(p, n) ? Dims{q[0], q[1], kCopies} : Dims{q[1], q[0], kCopies};
 }
 
-void plan_packed(const Plan& p, const char* key, const char* shift) {
+void plan_packed(const Plan& p, const Names& n) {
+    const char* key = n.key;
     const Dims &q = p.tensor("query").dims, &k = p.tensor(key).dims, &v = p.tensor("value").dims;
     p.require(p.string("inputLayout") == "TND", "inputLayout is \"%s\", expected TND", p.string("inputLayout").c_str());
     p.require(q.n == 3 && k.n == 3 && v.n == 3, "query, key and value must have 3 dimensions");
@@ -110,9 +170,7 @@ void plan_packed(const Plan& p, const char* key, const char* shift) {
     plan_ends(p, "actualSeqKvLenOptional", k[0]);
     p.require(p.ints("actualSeqQLenOptional").size() == p.ints("actualSeqKvLenOptional").size(),
               "there are as many sequences of queries as of keys");
-    for (const char* name : {shift, "dropMaskOptional", "paddingMaskOptional"})
-        p.require(!p.has(name), "%s is not computed by the emulator", name);
-    p.require(p.real("keepProb") == 1, "keepProb is %g; the emulator computes 1", p.real("keepProb"));
+    plan_scores(p, n);
     int64_t mode = p.integer("sparseMode");
     p.require(mode >= kPlain && mode <= kBand, "sparseMode is %lld; the emulator computes 0 to 4", static_cast<long long>(mode));
     if (!p.has("attenMaskOptional")) return p.require(mode == kPlain, "this sparseMode needs attenMaskOptional");
@@ -151,51 +209,55 @@ struct Mask {
     }
 };
 
-// f(query, first key, one behind the last key, head, scores): scores are -infinity where hidden.
+// f(query, first key, head, scores, number of the first score): scores are -infinity where hidden.
 template <class F>
 void each_row(const Run& r, const Packed& s, const std::vector<double>& q, const std::vector<double>& k, F f) {
     Mask hidden(r);
+    int64_t before = 0;
     for (size_t b = 0; b < s.q_ends.size(); ++b) {
         int64_t q0 = b ? s.q_ends[b - 1] : 0, k0 = b ? s.k_ends[b - 1] : 0;
         int64_t queries = s.q_ends[b] - q0, keys = s.k_ends[b] - k0;
         for (int64_t i = 0; i < queries; ++i)
             for (int64_t h = 0; h < s.heads; ++h) {
                 std::vector<double> scores;
+                int64_t number = before + (h * queries + i) * keys;
                 for (int64_t j = 0; j < keys; ++j) {
                     double dot = 0;
                     for (int64_t d = 0; d < s.size; ++d) dot += q[s.q_at(q0 + i, h, d)] * k[s.k_at(k0 + j, h, d)];
                     for (int64_t d = 0; d < s.turned; ++d)
                         dot += s.q_turned[s.q2_at(q0 + i, h, d)] * s.k_turned[s.k2_at(k0 + j, h, d)];
-                    scores.push_back(hidden(i, j, queries, keys) ? -INFINITY : dot * r.real("scaleValue"));
+                    scores.push_back(hidden(i, j, queries, keys) ? -INFINITY : s.shifted(dot, r.real("scaleValue"), b, h, i, j, number + j));
                 }
-                f(q0 + i, k0, h, scores);
+                f(q0 + i, k0, h, scores, number);
             }
+        before += s.heads * queries * keys;
     }
 }
 
 void plan_score(Plan& p) {
-    plan_packed(p, "key", "realShiftOptional");
-    plan_later(p, kScore);
+    Names n = names(p);
+    plan_packed(p, n);
+    plan_later(p, n);
     const Dims &q = p.tensor("query").dims, &v = p.tensor("value").dims;
-    for (const char* name : {"softmaxMaxOut", "softmaxSumOut"}) p.shape(name, statistics(p, kScore));
+    for (const char* name : {"softmaxMaxOut", "softmaxSumOut"}) p.shape(name, statistics(p, n));
     p.shape("attentionOutOut", {q[0], q[1], v[2]});
     p.same_dtype("query", "attentionOutOut");
     p.workspace = 1 << 20;
 }
 
 void run_score(Run& r) {
-    Packed s = packed(r, kScore);
+    Packed s = packed(r, names(r));
     auto q = r.read<double>(r.tensor("query")), k = r.read<double>(r.tensor("key")), v = r.read<double>(r.tensor("value"));
     std::vector<double> out(size_t(r.tensor("attentionOutOut").numel()), 0);
     std::vector<double> tops(size_t(r.tensor("softmaxMaxOut").numel()), 0), sums(tops);
-    each_row(r, s, q, k, [&](int64_t i, int64_t first, int64_t h, std::vector<double>& x) {
+    each_row(r, s, q, k, [&](int64_t i, int64_t first, int64_t h, std::vector<double>& x, int64_t number) {
         double top = s.sink.empty() ? -INFINITY : s.sink[size_t(h)], sum = 0;
         for (double e : x) top = std::fmax(top, e);
         if (!s.sink.empty()) sum = std::exp(s.sink[size_t(h)] - top);
         for (double& e : x) e = top == -INFINITY ? 0 : std::exp(e - top), sum += e;
         for (size_t j = 0; j < x.size() && sum != 0; ++j)
             for (int64_t d = 0; d < s.value_size; ++d)
-                out[s.out_at(i, h, d)] += x[j] / sum * v[s.v_at(first + int64_t(j), h, d)];
+                out[s.out_at(i, h, d)] += x[j] / sum * s.dropout(number + int64_t(j)) * v[s.v_at(first + int64_t(j), h, d)];
         std::fill_n(tops.begin() + int64_t(s.row(i, h)), kCopies, top);
         std::fill_n(sums.begin() + int64_t(s.row(i, h)), kCopies, sum);
     });
@@ -205,12 +267,13 @@ void run_score(Run& r) {
 }
 
 void plan_grad(Plan& p) {
-    plan_packed(p, "keyIn", "pseShiftOptional");
-    plan_later(p, kGrad);
+    Names n = names(p);
+    plan_packed(p, n);
+    plan_later(p, n);
     const Dims& q = p.tensor("query").dims;
     for (const char* name : {"softmaxMaxOptional", "softmaxSumOptional"}) {
         p.require(p.has(name), "%s is needed", name);
-        p.shape(name, statistics(p, kGrad));
+        p.shape(name, statistics(p, n));
     }
     p.require(p.has("attentionInOptional"), "attentionInOptional is needed");
     p.shape("dy", {q[0], q[1], p.tensor("value").dims[2]});
@@ -218,23 +281,23 @@ void plan_grad(Plan& p) {
     p.same_shape("query", "dqOut");
     p.same_shape("keyIn", "dkOut");
     p.same_shape("value", "dvOut");
-    if (given(p, "queryRope")) {
-        p.same_shape("queryRope", "dqRopeOut");
-        p.same_shape("keyInRope", "dkRopeOut");
+    if (given(p, n.query_turned)) {
+        p.same_shape(n.query_turned, "dqRopeOut");
+        p.same_shape(n.key_turned, "dkRopeOut");
     }
     if (given(p, "sinkInOptional")) p.same_shape("sinkInOptional", "dsinkOut");
     p.workspace = 1 << 20;
 }
 
 void run_grad(Run& r) {
-    Packed s = packed(r, kGrad);
+    Packed s = packed(r, names(r));
     auto q = r.read<double>(r.tensor("query")), k = r.read<double>(r.tensor("keyIn"));
     auto v = r.read<double>(r.tensor("value")), dy = r.read<double>(r.tensor("dy"));
     auto out = r.read<double>(r.tensor("attentionInOptional"));
     auto tops = r.read<double>(r.tensor("softmaxMaxOptional")), sums = r.read<double>(r.tensor("softmaxSumOptional"));
     std::vector<double> dq(q.size()), dk(k.size()), dv(v.size());
     std::vector<double> dq2(s.q_turned.size()), dk2(s.k_turned.size()), dsink(s.sink.size());
-    each_row(r, s, q, k, [&](int64_t i, int64_t first, int64_t h, std::vector<double>& x) {
+    each_row(r, s, q, k, [&](int64_t i, int64_t first, int64_t h, std::vector<double>& x, int64_t number) {
         double along = 0, sum = sums[s.row(i, h)];
         for (int64_t d = 0; d < s.value_size; ++d) along += dy[s.out_at(i, h, d)] * out[s.out_at(i, h, d)];
         if (!s.sink.empty() && sum != 0)
@@ -245,8 +308,9 @@ void run_grad(Run& r) {
             int64_t t = first + int64_t(j);
             for (int64_t d = 0; d < s.value_size; ++d) {
                 dp += dy[s.out_at(i, h, d)] * v[s.v_at(t, h, d)];
-                dv[s.v_at(t, h, d)] += weight * dy[s.out_at(i, h, d)];
+                dv[s.v_at(t, h, d)] += weight * s.dropout(number + int64_t(j)) * dy[s.out_at(i, h, d)];
             }
+            dp *= s.dropout(number + int64_t(j));
             double ds = weight * (dp - along) * r.real("scaleValue");
             for (int64_t d = 0; d < s.size; ++d) {
                 dq[s.q_at(i, h, d)] += ds * k[s.k_at(t, h, d)];
@@ -266,13 +330,6 @@ void run_grad(Run& r) {
         r.write(r.tensor("dkRopeOut"), dk2);
     }
     if (!s.sink.empty()) r.write(r.tensor("dsinkOut"), dsink);
-}
-
-// The second version adds ways to shift the scores, none of which is computed; where queries and keys begin counts for those
-// by distance (2 and 3) only.
-void plan_second(const Plan& p) {
-    int64_t type = p.integer("pseType");
-    p.require(type == 0 || type == 1, "pseType is %lld; the emulator computes 0 and 1", static_cast<long long>(type));
 }
 
 // -- attentions over parts of the keys -------------------------------------------------------------------------------
@@ -316,14 +373,19 @@ void run_update(Run& r) {
 
 }  // namespace
 
+void emu::plan_packed_score(Plan& p) { plan_score(p); }
+void emu::run_packed_score(Run& r) { run_score(r); }
+void emu::plan_packed_grad(Plan& p) { plan_grad(p); }
+void emu::run_packed_grad(Run& r) { run_grad(r); }
+
 ACLNN(aclnnFlashAttentionVarLenScore, plan_score, run_score)
-ACLNN(aclnnFlashAttentionVarLenScoreV2, PLAN { plan_second(p); plan_score(p); }, run_score)
+ACLNN(aclnnFlashAttentionVarLenScoreV2, plan_score, run_score)
 ACLNN(aclnnFlashAttentionUnpaddingScoreGrad, plan_grad, run_grad)
-ACLNN(aclnnFlashAttentionUnpaddingScoreGradV2, PLAN { plan_second(p); plan_grad(p); }, run_grad)
-ACLNN(aclnnFlashAttentionVarLenScoreV3, PLAN { plan_second(p); plan_score(p); }, run_score)
+ACLNN(aclnnFlashAttentionUnpaddingScoreGradV2, plan_grad, run_grad)
+ACLNN(aclnnFlashAttentionVarLenScoreV3, plan_score, run_score)
 ACLNN(aclnnFlashAttentionVarLenScoreV4, plan_score, run_score)
-ACLNN(aclnnFlashAttentionVarLenScoreV5, PLAN { plan_second(p); plan_score(p); }, run_score)
-ACLNN(aclnnFlashAttentionUnpaddingScoreGradV3, PLAN { plan_second(p); plan_grad(p); }, run_grad)
+ACLNN(aclnnFlashAttentionVarLenScoreV5, plan_score, run_score)
+ACLNN(aclnnFlashAttentionUnpaddingScoreGradV3, plan_grad, run_grad)
 ACLNN(aclnnFlashAttentionUnpaddingScoreGradV4, plan_grad, run_grad)
-ACLNN(aclnnFlashAttentionUnpaddingScoreGradV5, PLAN { plan_second(p); plan_grad(p); }, run_grad)
+ACLNN(aclnnFlashAttentionUnpaddingScoreGradV5, plan_grad, run_grad)
 ACLNN(aclnnAttentionUpdate, plan_update, run_update)
