@@ -5,8 +5,11 @@
 // signature. What is refused, and in which words, is therefore decided in one place, and not here.
 #include "common.h"
 
+#include <cmath>
 #include <cstddef>
+#include <cstdlib>
 #include <new>
+#include <utility>
 #include <vector>
 
 namespace mt {
@@ -18,7 +21,7 @@ namespace {
 constexpr Py_ssize_t MOST_SLOTS = 24, MOST_PLAIN = 8, MOST_SILENT = 8;
 constexpr long SHORT = (1L << 30) - 1;  // as in `_sizes.py`
 
-enum Kind : long { TENSOR, TENSORS, INT, INTS, BOOL_, FLOAT, SCALAR, STR, TYPED, OTHER };
+enum Kind : long { TENSOR, TENSORS, INT, INTS, BOOL_, FLOAT, SCALAR, STR, TYPED, OTHER, MAPPED };
 enum class Fit { YES, NO, UNSURE };
 enum class Out : long { NONE, ONE, UNSURE };  // which `out=` a signature takes
 
@@ -27,17 +30,23 @@ struct Slot {
     PyObject* name;      // interned
     PyObject* fallback;  // the default; null where there is none
     PyTypeObject* type;  // of a TYPED argument
+    PyObject* known;     // what the values of a MAPPED argument stand for
+    double low, high;    // of a FLOAT
     Kind kind;
-    bool optional, kwonly, number, holes, one;  // `one`: a single int stands for a list of it
+    int copies;  // of a single int, which stands for a list; 0 where it does not, below 0 where it has to
+    bool optional, kwonly, number, holes;
 };
 
 // One signature of a function.
 struct Form {
     PyObject *op, *call;
     std::vector<Slot> slots;
+    std::vector<Py_ssize_t> places;  // where positional arguments go; empty where that is the order of the slots
+    Py_ssize_t kept = 0;             // slots behind these have to hold their defaults, and go nowhere
     Py_ssize_t positional = 0;
     Py_ssize_t spread = -1;  // the list whose ints may be given one by one
     Py_ssize_t device = -1;  // what a factory asks the default device for
+    Py_ssize_t alike = -1;   // a tensor that has to have the shape of the first
     Out out = Out::UNSURE;
     bool named = false;
     bool gives = false;  // the list that it was given, which it writes to
@@ -57,7 +66,7 @@ struct Function {
 PyTypeObject* plain[MOST_PLAIN] = {};
 PyTypeObject* silent[MOST_SILENT] = {};  // other classes without a handler: dtype, device, ...
 PyObject *call_out = nullptr, *named = nullptr, *default_device = nullptr, *retold = nullptr;
-PyObject *text_out = nullptr, *text_requires_grad = nullptr, *foreign = nullptr;
+PyObject *text_out = nullptr, *text_requires_grad = nullptr, *text_shape = nullptr, *foreign = nullptr;
 int64_t watched = 0;
 
 MT_INLINE bool is_plain(PyObject* v) {
@@ -81,6 +90,8 @@ bool all_short(PyObject* const* items, Py_ssize_t n) {
         if (!is_short(items[i])) return false;
     return true;
 }
+
+bool is_plain_number(PyObject* v) { return is_short(v) || PyFloat_CheckExact(v); }
 
 PyObject* packed(PyObject* const* items, Py_ssize_t n) {
     PyObject* made = PyTuple_New(n);
@@ -106,9 +117,11 @@ MT_INLINE bool is_number_or_text(PyObject* v) {
 Fit fit_list(const Slot& slot, PyObject* v, PyObject** made) {
     const bool sequence = PyTuple_Check(v) || PyList_CheckExact(v);
     if (slot.kind == INTS) {
+        if (sequence && (slot.copies < 0 || (slot.copies > 1 && Py_SIZE(v) != slot.copies))) return Fit::UNSURE;
         if (sequence) return all_short(items_of(v), Py_SIZE(v)) ? as_tuple(v, made) : Fit::UNSURE;
-        if (slot.one && is_short(v)) {
-            *made = packed(&v, 1);
+        if (slot.copies && is_short(v)) {
+            PyObject* const same[] = {v, v, v};
+            *made = packed(same, std::abs(slot.copies));
             return Fit::YES;
         }
         return is_number_or_text(v) && !PyLong_CheckExact(v) ? Fit::NO : Fit::UNSURE;
@@ -119,9 +132,16 @@ Fit fit_list(const Slot& slot, PyObject* v, PyObject** made) {
     return as_tuple(v, made);
 }
 
+MT_INLINE bool is_within(const Slot& slot, double v) { return !(v < slot.low || v > slot.high); }
+
 // Whether a value is what a signature wants, and the value in its type.
 MT_INLINE Fit fit(const Slot& slot, PyObject* v, PyObject** made) {
     *made = nullptr;
+    if (slot.kind == MAPPED) {
+        if (v != Py_None && !PyUnicode_CheckExact(v)) return Fit::UNSURE;
+        *made = Py_XNewRef(PyDict_GetItemWithError(slot.known, v));
+        return *made ? Fit::YES : Fit::UNSURE;
+    }
     if (slot.kind == TENSOR ? is_plain(v) : v == slot.fallback) {
         *made = Py_NewRef(v);
         return Fit::YES;
@@ -147,14 +167,16 @@ MT_INLINE Fit fit(const Slot& slot, PyObject* v, PyObject** made) {
             else if (is_number_or_text(v) || is_plain(v)) answer = Fit::NO;
             break;
         case FLOAT:
-            if (PyFloat_CheckExact(v)) answer = Fit::YES;
+            if (PyFloat_CheckExact(v)) answer = is_within(slot, PyFloat_AS_DOUBLE(v)) ? Fit::YES : Fit::UNSURE;
             else if (is_short(v)) {
+                if (!is_within(slot, (double)PyLong_AsLong(v))) return Fit::UNSURE;
                 *made = PyFloat_FromDouble((double)PyLong_AsLong(v));
                 return Fit::YES;
             } else if (PyUnicode_CheckExact(v) || PyBool_Check(v)) answer = Fit::NO;
             break;
         case SCALAR:
-            if (PyFloat_CheckExact(v) || is_short(v)) answer = Fit::YES;
+            if (PyFloat_CheckExact(v)) answer = is_within(slot, PyFloat_AS_DOUBLE(v)) ? Fit::YES : Fit::UNSURE;
+            else if (is_short(v)) answer = is_within(slot, (double)PyLong_AsLong(v)) ? Fit::YES : Fit::UNSURE;
             else if (PyTuple_CheckExact(v) || PyList_CheckExact(v)) answer = Fit::NO;
             break;
         case STR:
@@ -166,7 +188,8 @@ MT_INLINE Fit fit(const Slot& slot, PyObject* v, PyObject** made) {
             break;
         case TENSORS:
         case INTS: return fit_list(slot, v, made);
-        case OTHER: break;
+        case OTHER:
+        case MAPPED: break;
     }
     if (answer == Fit::YES) *made = Py_NewRef(v);
     return answer;
@@ -209,19 +232,24 @@ Fit bind(const Form& form, PyObject* const* args, Py_ssize_t nargs, PyObject* kw
         if (spread) direct = form.spread;
     }
     if (direct > form.positional) return several && form.spread < 0 ? Fit::NO : Fit::UNSURE;
-    for (Py_ssize_t i = 0; i < direct; ++i) given[i] = args[i];
+    const bool in_order = form.places.empty();
+    for (Py_ssize_t i = 0; i < direct; ++i) given[in_order ? i : form.places[i]] = args[i];
     for (Py_ssize_t k = 0; kwnames && k < PyTuple_GET_SIZE(kwnames); ++k) {
         PyObject *name = PyTuple_GET_ITEM(kwnames, k), *value = args[nargs + k];
         const Py_ssize_t at = slot_of(form, name);
         if (at >= 0) {
-            if (given[at] || (spread && at == form.spread)) return Fit::UNSURE;
+            // A slot without a name is filled by no caller.
+            if (given[at] || (spread && at == form.spread) || !PyUnicode_GET_LENGTH(name)) return Fit::UNSURE;
             given[at] = value;
         } else if (const Fit answer = other_keyword(form, name, value, several, out); answer != Fit::YES) return answer;
     }
-    PyObject* tuple = PyTuple_New(n);
+    for (Py_ssize_t i = form.kept; i < n; ++i)
+        if (given[i] && (form.slots[i].fallback ? given[i] != form.slots[i].fallback : !is_plain_number(given[i])))
+            return Fit::UNSURE;
+    PyObject* tuple = PyTuple_New(form.kept);
     if (!tuple) return Fit::YES;
     Fit answer = Fit::YES;
-    for (Py_ssize_t i = 0; i < n; ++i) {
+    for (Py_ssize_t i = 0; i < form.kept; ++i) {
         const Slot& slot = form.slots[i];
         PyObject* made = nullptr;
         if (i == form.device && (!given[i] || given[i] == Py_None)) made = PyObject_CallNoArgs(default_device);
@@ -273,7 +301,7 @@ bool is_retold() {
 
 // A refusal is told of the call as it was made: the function in Python has converted some of it, or was not even
 // entered. The error that is set stays where there is nothing else to say.
-void retell(Function* self, PyObject* const* args, Py_ssize_t nargs, PyObject* kwnames) {
+void retell(PyObject* self, PyObject* const* args, Py_ssize_t nargs, PyObject* kwnames) {
     PyObject *type, *value, *trace;
     PyErr_Fetch(&type, &value, &trace);
     PyErr_NormalizeException(&type, &value, &trace);
@@ -283,7 +311,7 @@ void retell(Function* self, PyObject* const* args, Py_ssize_t nargs, PyObject* k
     for (Py_ssize_t k = 0; whole && kwnames && k < PyTuple_GET_SIZE(kwnames); ++k)
         whole = PyDict_SetItem(by_name, PyTuple_GET_ITEM(kwnames, k), args[nargs + k]) == 0;
     if (whole) {
-        PyObject* const asked[] = {reinterpret_cast<PyObject*>(self), given, by_name, value};
+        PyObject* const asked[] = {self, given, by_name, value};
         told = PyObject_Vectorcall(retold, asked, 4, nullptr);
     }
     if (told && PyExceptionInstance_Check(told)) {
@@ -302,7 +330,8 @@ void retell(Function* self, PyObject* const* args, Py_ssize_t nargs, PyObject* k
 PyObject* in_words(Function* self, PyObject* const* args, size_t nargsf, PyObject* kwnames) {
     PyObject* fn = written(self);
     PyObject* result = fn ? PyObject_Vectorcall(fn, args, nargsf, kwnames) : nullptr;
-    if (MT_UNLIKELY(!result) && fn && is_retold()) retell(self, args, PyVectorcall_NARGS(nargsf), kwnames);
+    if (MT_UNLIKELY(!result) && fn && is_retold())
+        retell(reinterpret_cast<PyObject*>(self), args, PyVectorcall_NARGS(nargsf), kwnames);
     return result;
 }
 
@@ -320,7 +349,7 @@ PyObject* call(PyObject* callable, PyObject* const* args, size_t nargsf, PyObjec
         if (!bound) return nullptr;
         PyObject* result = run(form, bound, out);
         if (result && form.gives) Py_SETREF(result, Py_NewRef(args[0]));
-        if (MT_UNLIKELY(!result) && is_retold()) retell(self, args, PyVectorcall_NARGS(nargsf), kwnames);
+        if (MT_UNLIKELY(!result) && is_retold()) retell(callable, args, PyVectorcall_NARGS(nargsf), kwnames);
         return result;
     }
     return in_words(self, args, nargsf, kwnames);
@@ -332,39 +361,54 @@ Slot read_slot(PyObject* given) {
     if (!PyTuple_Check(given)) mt::fail(PyExc_TypeError, "Function(): an argument is described by a tuple");
     PyObject *name, *fallback, *type;
     long kind;
-    int optional, kwonly, number, holes, one, has_default;
-    if (!PyArg_ParseTuple(given, "UlppppppOO:slot", &name, &kind, &optional, &kwonly, &number, &holes, &one,
-                          &has_default, &fallback, &type))
+    int optional, kwonly, number, holes, copies, has_default;
+    double low = -HUGE_VAL, high = HUGE_VAL;
+    if (!PyArg_ParseTuple(given, "UlppppipOO|dd:slot", &name, &kind, &optional, &kwonly, &number, &holes, &copies,
+                          &has_default, &fallback, &type, &low, &high))
         mt::fail_set();
-    if (kind < TENSOR || kind > OTHER) mt::fail(PyExc_ValueError, "Function(): there is no kind %ld", kind);
+    if (kind < TENSOR || kind > MAPPED) mt::fail(PyExc_ValueError, "Function(): there is no kind %ld", kind);
+    if (copies < -3 || copies > 3) mt::fail(PyExc_ValueError, "Function(): an int cannot stand for %d", copies);
     if (kind == TYPED && !PyType_Check(type)) mt::fail(PyExc_TypeError, "Function(): a type is missing");
+    if (kind == MAPPED && !PyDict_CheckExact(type)) mt::fail(PyExc_TypeError, "Function(): a dictionary is missing");
     Py_INCREF(name);
     PyUnicode_InternInPlace(&name);
     return Slot{name,
                 has_default ? Py_NewRef(fallback) : nullptr,
                 kind == TYPED ? reinterpret_cast<PyTypeObject*>(Py_NewRef(type)) : nullptr,
+                kind == MAPPED ? Py_NewRef(type) : nullptr,
+                low,
+                high,
                 (Kind)kind,
+                copies,
                 optional != 0,
                 kwonly != 0,
                 number != 0,
-                holes != 0,
-                one != 0};
+                holes != 0};
 }
 
 Form read_form(PyObject* given) {
     if (!PyTuple_Check(given)) mt::fail(PyExc_TypeError, "Function(): a signature is described by a tuple");
-    PyObject *op, *call, *slots;
-    Py_ssize_t spread, device;
+    PyObject *op, *call, *slots, *places = nullptr;
+    Py_ssize_t spread, device, kept = -1, alike = -1;
     long out, result;
-    if (!PyArg_ParseTuple(given, "OOO!nnll:form", &op, &call, &PyTuple_Type, &slots, &spread, &device, &out, &result))
+    if (!PyArg_ParseTuple(given, "OOO!nnll|O!nn:form", &op, &call, &PyTuple_Type, &slots, &spread, &device, &out,
+                          &result, &PyTuple_Type, &places, &kept, &alike))
         mt::fail_set();
     const Py_ssize_t n = PyTuple_GET_SIZE(slots);
-    if (n > MOST_SLOTS || spread >= n || device >= n) mt::fail(PyExc_ValueError, "Function(): too many arguments");
+    if (n > MOST_SLOTS || spread >= n || device >= n || kept > n || alike >= n)
+        mt::fail(PyExc_ValueError, "Function(): too many arguments");
     Form form;
     for (Py_ssize_t i = 0; i < n; ++i) {
         form.slots.push_back(read_slot(PyTuple_GET_ITEM(slots, i)));
         if (!form.slots.back().kwonly) form.positional = i + 1;
     }
+    for (Py_ssize_t i = 0; places && i < PyTuple_GET_SIZE(places); ++i) {
+        form.places.push_back(mt::as_int(PyTuple_GET_ITEM(places, i)));
+        if (form.places.back() < 0 || form.places.back() >= n) mt::fail(PyExc_ValueError, "Function(): no such place");
+    }
+    if (places) form.positional = PyTuple_GET_SIZE(places);
+    form.kept = kept < 0 ? n : kept;
+    form.alike = alike;
     form.op = Py_NewRef(op);
     form.call = Py_NewRef(call);
     form.spread = spread;
@@ -391,20 +435,23 @@ PyObject* function_new(PyTypeObject* type, PyObject* args, PyObject*) {
     });
 }
 
+void forget(Form& form) {
+    for (Slot& slot : form.slots) {
+        Py_DECREF(slot.name);
+        Py_XDECREF(slot.fallback);
+        Py_XDECREF(reinterpret_cast<PyObject*>(slot.type));
+        Py_XDECREF(slot.known);
+    }
+    Py_DECREF(form.op);
+    Py_DECREF(form.call);
+}
+
 void function_dealloc(PyObject* object) {
     Function* self = reinterpret_cast<Function*>(object);
     PyObject_GC_UnTrack(object);
     if (self->weak) PyObject_ClearWeakRefs(object);
     if (self->forms)
-        for (Form& form : *self->forms) {
-            for (Slot& slot : form.slots) {
-                Py_DECREF(slot.name);
-                Py_XDECREF(slot.fallback);
-                Py_XDECREF(reinterpret_cast<PyObject*>(slot.type));
-            }
-            Py_DECREF(form.op);
-            Py_DECREF(form.call);
-        }
+        for (Form& form : *self->forms) forget(form);
     delete self->forms;
     Py_XDECREF(self->dict);
     Py_XDECREF(self->maker);
@@ -502,6 +549,8 @@ struct Overridable {
     vectorcallfunc vectorcall;
     PyObject *dict, *weak;
     PyObject *fn, *asking;  // the function itself; the same that asks handlers first
+    PyObject* maker;        // makes `direct`; null where there is none, and once it was asked
+    Form* direct;           // calls that come to those of one operator
 };
 
 // Whether nobody asks this value about a call.
@@ -522,10 +571,58 @@ bool is_silent_whole(PyObject* v) {
     return true;
 }
 
+// Whether two tensors have one shape.
+bool are_alike(PyObject* a, PyObject* b) {
+    PyObject* first = PyObject_GetAttr(a, text_shape);
+    PyObject* second = first ? PyObject_GetAttr(b, text_shape) : nullptr;
+    const int same = second ? first == second ? 1 : PyObject_RichCompareBool(first, second, Py_EQ) : -1;
+    Py_XDECREF(first);
+    Py_XDECREF(second);
+    if (same < 0) PyErr_Clear();
+    return same > 0;
+}
+
+// The result of a call that comes to one of an operator; null without an error where it does not.
+PyObject* call_direct(Overridable* self, PyObject* const* args, Py_ssize_t nargs, PyObject* kwnames) {
+    const Form& form = *self->direct;
+    PyObject *bound = nullptr, *out = nullptr;
+    if (bind(form, args, nargs, kwnames, false, &bound, &out) != Fit::YES || !bound) {
+        if (!bound) PyErr_Clear();
+        return nullptr;
+    }
+    if (form.alike > 0 && !are_alike(PyTuple_GET_ITEM(bound, 0), PyTuple_GET_ITEM(bound, form.alike))) {
+        Py_DECREF(bound);
+        return nullptr;
+    }
+    PyObject* result = run(form, bound, nullptr);
+    if (MT_UNLIKELY(!result) && is_retold()) retell(reinterpret_cast<PyObject*>(self), args, nargs, kwnames);
+    return result;
+}
+
+// Asked once. Without memory, or without the operator, there is none: then the function in Python says so.
+void make_direct(Overridable* self) {
+    PyObject* maker = std::exchange(self->maker, nullptr);
+    PyObject* given = PyObject_CallNoArgs(maker);
+    Py_DECREF(maker);
+    PyObject* made = mt::guard([&]() -> PyObject* {
+        if (!given) mt::fail_set();
+        if (given != Py_None) self->direct = new Form(read_form(given));
+        return Py_NewRef(Py_None);
+    });
+    if (!made) PyErr_Clear();
+    Py_XDECREF(made);
+    Py_XDECREF(given);
+}
+
 PyObject* call_overridable(PyObject* callable, PyObject* const* args, size_t nargsf, PyObject* kwnames) {
     Overridable* self = reinterpret_cast<Overridable*>(callable);
     const Py_ssize_t n = PyVectorcall_NARGS(nargsf) + (kwnames ? PyTuple_GET_SIZE(kwnames) : 0);
     bool quiet = !(mt::dispatch_word() & watched);
+    if (MT_UNLIKELY(self->maker && quiet)) make_direct(self);
+    if (self->direct && quiet) {
+        PyObject* result = call_direct(self, args, PyVectorcall_NARGS(nargsf), kwnames);
+        if (result || PyErr_Occurred()) return result;
+    }
     for (Py_ssize_t i = 0; quiet && i < n; ++i) quiet = is_silent_whole(args[i]);
     return PyObject_Vectorcall(quiet ? self->fn : self->asking, args, nargsf, kwnames);
 }
@@ -557,9 +654,9 @@ PyObject* call_question(PyObject* callable, PyObject* const* args, size_t nargsf
 }
 
 PyObject* overridable_new(PyTypeObject* type, PyObject* args, PyObject*) {
-    PyObject *fn, *asking;
+    PyObject *fn, *asking, *maker = nullptr;
     long looks = 0;
-    if (!PyArg_ParseTuple(args, "OO|l:Overridable", &fn, &asking, &looks)) return nullptr;
+    if (!PyArg_ParseTuple(args, "OO|lO:Overridable", &fn, &asking, &looks, &maker)) return nullptr;
     Overridable* self = reinterpret_cast<Overridable*>(type->tp_alloc(type, 0));
     if (!self) return nullptr;
     self->vectorcall = looks == (long)Looks::AT_ONE         ? call_question
@@ -567,6 +664,7 @@ PyObject* overridable_new(PyTypeObject* type, PyObject* args, PyObject*) {
                                                             : call_overridable;
     self->fn = Py_NewRef(fn);
     self->asking = Py_NewRef(asking);
+    self->maker = Py_XNewRef(maker);
     return reinterpret_cast<PyObject*>(self);
 }
 
@@ -575,6 +673,7 @@ int overridable_traverse(PyObject* object, visitproc visit, void* arg) {
     Py_VISIT(self->dict);
     Py_VISIT(self->fn);
     Py_VISIT(self->asking);
+    Py_VISIT(self->maker);
     return 0;
 }
 
@@ -590,6 +689,9 @@ void overridable_dealloc(PyObject* object) {
     Py_XDECREF(self->dict);
     Py_XDECREF(self->fn);
     Py_XDECREF(self->asking);
+    Py_XDECREF(self->maker);
+    if (self->direct) forget(*self->direct);
+    delete self->direct;
     Py_TYPE(object)->tp_free(object);
 }
 
@@ -625,52 +727,6 @@ PyTypeObject make_overridable_type() {
     return t;
 }
 
-// ------------------------------------------------------------------------------ classes whose instances are values
-
-constexpr Py_ssize_t MOST_KEPT = 4;
-struct Kept {
-    PyTypeObject* type;
-    PyObject* known;  // by argument
-};
-Kept kept[MOST_KEPT] = {};
-
-// `cls(value)` where such an instance was made before is that instance; every other call is made as ever.
-PyObject* call_kept(PyObject* callable, PyObject* const* args, size_t nargsf, PyObject* kwnames) {
-    if (PyVectorcall_NARGS(nargsf) == 1 && !kwnames) {
-        for (const Kept& each : kept) {
-            if (reinterpret_cast<PyObject*>(each.type) != callable) continue;
-            PyObject* found = PyDict_GetItemWithError(each.known, args[0]);
-            if (found) return Py_NewRef(found);
-            PyErr_Clear();  // what cannot be a key is refused by the class
-            break;
-        }
-    }
-    PyObject* given = packed(args, PyVectorcall_NARGS(nargsf));
-    PyObject* by_name = kwnames && given ? PyDict_New() : nullptr;
-    bool whole = given && (by_name || !kwnames);
-    for (Py_ssize_t k = 0; whole && kwnames && k < PyTuple_GET_SIZE(kwnames); ++k)
-        whole = PyDict_SetItem(by_name, PyTuple_GET_ITEM(kwnames, k), args[PyTuple_GET_SIZE(given) + k]) == 0;
-    PyObject* made = whole ? PyType_Type.tp_call(callable, given, by_name) : nullptr;
-    Py_XDECREF(given);
-    Py_XDECREF(by_name);
-    return made;
-}
-
-PyObject* keep_instances(PyObject*, PyObject* const* args, Py_ssize_t nargs) {
-    return mt::guard([&]() -> PyObject* {
-        mt::expect_args("keep_instances", nargs, 2);
-        if (!PyType_Check(args[0]) || Py_TYPE(args[0]) != &PyType_Type || !PyDict_CheckExact(args[1]))
-            mt::fail(PyExc_TypeError, "keep_instances() expects a class and a dictionary");
-        for (Kept& each : kept) {
-            if (each.type) continue;
-            each = {reinterpret_cast<PyTypeObject*>(Py_NewRef(args[0])), Py_NewRef(args[1])};
-            each.type->tp_vectorcall = call_kept;
-            Py_RETURN_NONE;
-        }
-        mt::fail(PyExc_ValueError, "keep_instances(): there are too many classes");
-    });
-}
-
 // ---------------------------------------------------------------------------------------------------- what they share
 
 PyObject* define_functions(PyObject*, PyObject* const* args, Py_ssize_t nargs) {
@@ -686,7 +742,8 @@ PyObject* define_functions(PyObject*, PyObject* const* args, Py_ssize_t nargs) {
         foreign = args[3];
         text_out = PyUnicode_InternFromString("out");
         text_requires_grad = PyUnicode_InternFromString("requires_grad");
-        if (!text_out || !text_requires_grad) mt::fail_set();
+        text_shape = PyUnicode_InternFromString("_shape");
+        if (!text_out || !text_requires_grad || !text_shape) mt::fail_set();
         Py_RETURN_NONE;
     });
 }
@@ -731,7 +788,5 @@ PyMethodDef function_methods[] = {
     MT_METHOD("define_functions", define_functions,
               "define_functions(call_out, named, default_device, foreign, watched): what public functions speak of."),
     MT_METHOD("add_plain", add_plain, "add_plain(cls): a class of tensors whose calls nobody looks at."),
-    MT_METHOD("keep_instances", keep_instances,
-              "keep_instances(cls, known): cls(value) is known[value] where there is one."),
     MT_METHOD("add_silent", add_silent, "add_silent(cls): a class of arguments, no tensors, that have no handler."),
     {nullptr, nullptr, 0, nullptr}};

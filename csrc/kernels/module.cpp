@@ -12,7 +12,7 @@ extern PyMethodDef optimizer_methods[], conv_methods[], attention_methods[], cha
     fourier_methods[], members_methods[], linear_methods[], linear_blocked_methods[], dot_methods[],
     tensor_class_methods[], bags_methods[], bessel_methods[], orthogonal_methods[], qr_blocked_methods[], ctc_methods[],
     select_methods[], grid_backward_methods[], special_methods[], dlpack_methods[], resample_methods[],
-    resample_bytes_methods[], fractional_methods[];
+    resample_bytes_methods[], fractional_methods[], instances_methods[];
 // size.cpp
 namespace mt {
 extern PyTypeObject ShapeType;
@@ -65,6 +65,7 @@ PyMODINIT_FUNC PyInit__native(void) {
                                          size_methods,
                                          sparse_methods,
                                          function_methods,
+                                         instances_methods,
                                          search_methods,
                                          vendor_methods,
                                          window_last_methods,

@@ -54,9 +54,17 @@ class Method:
 @final
 class Overridable:
     """A public function written in Python, which handlers and modes see as a whole. `looks`: at all arguments (0), at
-    the first one (1), or at the only one (2)."""
+    the first one (1), or at the only one (2). `direct()` describes the calls that come to those of one
+    operator, if there are any."""
 
-    def __new__(cls, fn: Callable[..., Any], asking: Callable[..., Any], looks: int = 0, /) -> Self: ...
+    def __new__(
+        cls,
+        fn: Callable[..., Any],
+        asking: Callable[..., Any],
+        looks: int = 0,
+        direct: Callable[[], tuple[Any, ...] | None] = ...,
+        /,
+    ) -> Self: ...
     def __call__(self, *args: Any, **kwargs: Any) -> Any: ...
     def __get__(self, instance: object, owner: type | None = None, /) -> Any: ...
     __name__: str

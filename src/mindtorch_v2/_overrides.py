@@ -510,8 +510,9 @@ def given_values(args: Iterable[Any], kwargs: Mapping[str, Any]) -> list[Any]:
     return out
 
 
-def overridable(fn: _F) -> _F:
-    """A public function written in Python: handlers among its arguments, and modes, see it as a whole."""
+def overridable(fn: _F, direct: Callable[[], Any] | None = None) -> _F:
+    """A public function written in Python: handlers among its arguments, and modes, see it as a whole. `direct()` says,
+    if anything, which calls come to those of one operator."""
 
     def asking(*args: Any, **kwargs: Any) -> Any:
         values = given_values(args, kwargs)
@@ -520,7 +521,7 @@ def overridable(fn: _F) -> _F:
             return handle_torch_function(public, relevant, *args, **kwargs)
         return fn(*args, **kwargs)
 
-    public: Any = _native.Overridable(fn, asking)
+    public: Any = _native.Overridable(fn, asking) if direct is None else _native.Overridable(fn, asking, 0, direct)
     functools.update_wrapper(public, fn, SHOWN)
     return cast(_F, public)
 

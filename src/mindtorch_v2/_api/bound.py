@@ -7,12 +7,14 @@ the function that `public` writes for the same name when it is first needed.
 from __future__ import annotations
 
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
+from math import inf
 from typing import Any
 
 from .. import _native
 from .._device import device
-from .._dispatch.binding import _ALIASES, TYPES, Overloads, call_out, has_one_out, named
+from .._dispatch import registry
+from .._dispatch.binding import _ALIASES, TYPES, Overloads, call_out, fitted, has_one_out, named
 from .._dispatch.keys import PYTHON
 from .._dispatch.op import Op
 from .._dispatch.schema import Arg
@@ -21,9 +23,9 @@ from .._dtype import dtype
 from .._layout import layout, memory_format
 
 _ROOT = sys.modules[__package__.partition(".")[0]]
-_MOST_ARGUMENTS = 24
+MOST_ARGUMENTS = 24
 # As in function.cpp.
-_TENSOR, _TENSORS, _INT, _INTS, _BOOL, _FLOAT, _SCALAR, _STR, _TYPED, _OTHER = range(10)
+_TENSOR, _TENSORS, _INT, _INTS, _BOOL, _FLOAT, _SCALAR, _STR, _TYPED, _OTHER, _MAPPED = range(11)
 _NO_OUT, _ONE_OUT, _OTHER_OUT = range(3)
 # What a call gives: the operator's result, or that under names, or the list that was written to.
 _PLAIN, _NAMED, _LIST = range(3)
@@ -40,6 +42,10 @@ def _retold(fn: Any, args: tuple[Any, ...], kwargs: dict[str, Any], error: BaseE
     """What to say of a call of `fn` that failed, if not what `error` says: PyTorch's words where it fits no signature,
     and ours where Python complained of our own code."""
     overloads = getattr(fn, "__overloads__", None)
+    if isinstance(fn, _native.Overridable):
+        from .._dispatch.unforeseen import told_again
+
+        return told_again(error, fn.__name__, [*_parameters(fn)], (*args, *kwargs.values()))
     if overloads is None:
         return None  # a factory, which has said it itself
     if isinstance(error, TypeError):
@@ -54,6 +60,16 @@ def _retold(fn: Any, args: tuple[Any, ...], kwargs: dict[str, Any], error: BaseE
 
     names = [a.name for a in overloads.ops[0].schema.args[: len(args)]]
     return told_again(error, overloads.name, [*names, *kwargs], (*args, *kwargs.values()))
+
+
+def _parameters(fn: Any) -> tuple[str, ...]:
+    """The names that a function written in Python gives its arguments, those by keyword last."""
+    known: tuple[str, ...] | None = getattr(fn, "__arguments__", None)
+    if known is not None:
+        return known
+    code = fn.__code__
+    names: tuple[str, ...] = code.co_varnames[: code.co_argcount + code.co_kwonlyargcount]
+    return names
 
 
 _native.define_functions(
@@ -71,7 +87,7 @@ for _cls in _TYPES.values():
 
 
 def can_bind(ops: list[Op]) -> bool:
-    return all(len(o.schema.args) <= _MOST_ARGUMENTS and (o.schema.returns or writes_list(o)) for o in ops)
+    return all(len(o.schema.args) <= MOST_ARGUMENTS and (o.schema.returns or writes_list(o)) for o in ops)
 
 
 def writes_list(o: Op) -> bool:
@@ -121,6 +137,70 @@ def _factory_form(o: Op, call: Callable[[tuple[Any, ...]], Any], left_out: tuple
     )
 
 
+class Direct:
+    """How a function written in Python comes to the operator of a row, where it only completes arguments: by the names
+    of the row's arguments, which parameter they are if not the one of that name, what the values stand for, between
+    which numbers they lie; how many ints one stands for; which tensor, by its place, has the shape of the first; which
+    parameters may have any value. All others have to be left at their defaults."""
+
+    def __init__(
+        self,
+        row: str,
+        renamed: Mapping[str, str] | None = None,
+        *,
+        known: Mapping[str, dict[Any, Any]] | None = None,
+        spans: Mapping[str, tuple[float, float]] | None = None,
+        copies: int = 1,
+        alike: int = -1,
+        ignored: tuple[str, ...] = (),
+        constants: Mapping[str, Any] | None = None,
+    ) -> None:
+        self.row = row
+        self.renamed = renamed or {}
+        self.known = known or {}
+        self.spans = spans or {}
+        self.copies = copies
+        self.alike = alike
+        self.ignored = ignored
+        self.constants = constants or {}
+
+    def form(self, fn: Callable[..., Any]) -> tuple[Any, ...]:
+        """What the native module is told of it."""
+        o = registry.find(self.row)
+        assert o is not None, f"there is no row {self.row}"
+        names = _parameters(fn)
+        positional = names[: fn.__code__.co_argcount]
+        late = fn.__defaults__ or ()
+        defaults = {**dict(zip(positional[len(positional) - len(late) :], late)), **(fn.__kwdefaults__ or {})}
+        slots = [self._slot(o, i, a, names, defaults) for i, a in enumerate(o.schema.args)]
+        kept = len(slots)
+        taken = [slot[0] for slot in slots]
+        for name in names:
+            if name not in taken:
+                taken.append(name)
+                fixed = name not in self.ignored
+                slots.append((name, _OTHER, False, False, False, False, 0, fixed, defaults[name], None))
+        places = tuple(taken.index(name) for name in positional)
+        return (o, o.call, tuple(slots), -1, -1, _NO_OUT, _PLAIN, places, kept, self.alike)
+
+    def _slot(self, o: Op, i: int, a: Arg, names: tuple[str, ...], defaults: Mapping[str, Any]) -> tuple[Any, ...]:
+        _, kind, optional, _, number, holes, copies, has_default, default, cls = _slot(o, i, a, False)
+        name = self.renamed.get(a.name, "input" if a.name == "self" else a.name)
+        if a.name in self.constants or name not in names:  # no call gives it
+            name, has_default, default = "", True, self.constants.get(a.name, default)
+        elif a.name in self.known:
+            kind, cls, has_default = _MAPPED, self.known[a.name], True
+            default = self.known[a.name][defaults[name]]
+        elif name not in defaults:
+            has_default = False
+        elif defaults[name] is not None or a.optional:
+            has_default, default = True, fitted(o.name, a, defaults[name])
+            if copies and isinstance(defaults[name], int):
+                default *= abs(self.copies)
+        low, high = self.spans.get(a.name, (-inf, inf))
+        return name, kind, optional, False, number, holes, copies * self.copies, has_default, default, cls, low, high
+
+
 def _form(o: Op, spread: bool, is_method: bool, count: int) -> tuple[Any, ...]:
     args = o.schema.args
     out = _OTHER_OUT
@@ -139,6 +219,11 @@ def _form(o: Op, spread: bool, is_method: bool, count: int) -> tuple[Any, ...]:
     )
 
 
+def by_schema(o: Op) -> tuple[Any, ...]:
+    """An operator called by its schema, as in `torch.ops`: its results have no names, and lists are not given back."""
+    return (*_form(o, False, True, 1)[:6], _PLAIN)
+
+
 def _slot(o: Op, i: int, a: Arg, is_method: bool) -> tuple[Any, ...]:
     kind = _LISTS.get(a.kind, _OTHER) if a.is_list else _KINDS.get(a.kind, _TYPED if _type(a) is not None else _OTHER)
     return (
@@ -148,7 +233,7 @@ def _slot(o: Op, i: int, a: Arg, is_method: bool) -> tuple[Any, ...]:
         a.kwonly,
         bool(o.numbers >> i & 1),
         a.holes,
-        a.size > 0,
+        int(a.size > 0),
         a.has_default,
         a.default,
         _type(a),

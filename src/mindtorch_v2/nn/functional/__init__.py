@@ -46,10 +46,22 @@ _LATE = {
     ),
 }
 
+
+def _direct(name: str, fn: Any) -> Any:
+    """How calls of a function come to those of one operator, asked at its first call."""
+
+    def form() -> Any:
+        from ._direct import DIRECT
+
+        return DIRECT[name].form(fn) if name in DIRECT else None
+
+    return form
+
+
 # Handlers see these as wholes, and not the operators behind them; the rest are operators.
 for _name in _NN_FUNCTIONS:
     if _name in globals():
-        globals()[_name] = _overridable(globals()[_name])
+        globals()[_name] = _overridable(globals()[_name], _direct(_name, globals()[_name]))
         globals()[_name].__module__ = __name__  # where pickles find it
 
 

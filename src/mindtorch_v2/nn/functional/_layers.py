@@ -120,8 +120,10 @@ def group_norm(
 ) -> Tensor:
     if input.dim() < 2:
         raise RuntimeError(f"Expected at least 2 dimensions for input tensor but received {input.dim()}")
-    count = input.size(0) * input.size(1)  # one by one: a nested tensor has some of its sizes
-    _verify_batch_size((count // num_groups, num_groups, *input.size()[2:]))
+    # More than one value for each group needs no closer look.
+    if type(num_groups) is not int or num_groups <= 0 or input.is_nested or input.numel() < 2 * num_groups:
+        count = input.size(0) * input.size(1)  # one by one: a nested tensor has some of its sizes
+        _verify_batch_size((count // num_groups, num_groups, *input.size()[2:]))
     return torch.group_norm(input, num_groups, weight, bias, eps, False)
 
 

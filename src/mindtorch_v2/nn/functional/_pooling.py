@@ -120,6 +120,12 @@ def _sizes(input: Tensor, output_size: Any, rank: int) -> Ints:
     """None stands for the input's own size."""
     if isinstance(output_size, int):
         return (output_size,) * rank
+    if type(output_size) is tuple and input.dim() > len(output_size):
+        for n in output_size:
+            if type(n) is not int:
+                break
+        else:
+            return output_size
     if output_size is None:
         output_size = (None,) * rank
     if len(input.shape) <= len(output_size):

@@ -17,6 +17,8 @@ from ._rows import here, row
 _NEAREST = ("nearest", "area", "nearest-exact")
 _AREA = {3: lambda *given: here("adaptive_avg_pool1d")(*given), 4: adaptive_avg_pool2d, 5: adaptive_avg_pool3d}
 _ROWS = {
+    **{(n + 2, "nearest"): f"upsample_nearest{n}d" for n in (1, 2, 3)},
+    **{(n + 2, "nearest-exact"): f"_upsample_nearest_exact{n}d" for n in (1, 2, 3)},
     (3, "linear"): "upsample_linear1d",
     (4, "bilinear"): "upsample_bilinear2d",
     (4, "bicubic"): "upsample_bicubic2d",
@@ -74,6 +76,43 @@ def _check_factors(name: str, factors: list[Any]) -> None:
         raise RuntimeError("value cannot be converted to type int64_t without overflow")
 
 
+def _usual(input: Tensor, size: Any, scale_factor: Any) -> tuple[tuple[int, ...], tuple[float | None, ...]] | None:
+    """The sizes and factors of a call with one of both, as Python's own numbers; None where a closer look is needed."""
+    rank = input.dim() - 2
+    if size is None:
+        if (type(scale_factor) is not float and type(scale_factor) is not int) or not math.isfinite(scale_factor):
+            return None
+        return tuple([int(n * scale_factor) for n in input.shape[2:]]), (float(scale_factor),) * rank
+    if scale_factor is not None:
+        return None
+    if type(size) is int:
+        return (size,) * rank, (None,) * rank
+    if type(size) is not tuple or len(size) != rank:
+        return None
+    for n in size:
+        if type(n) is not int:
+            return None
+    return size, (None,) * rank
+
+
+def _asked(
+    input: Tensor, size: Any, scale_factor: Any, mode: Any, recompute_scale_factor: Any
+) -> tuple[tuple[int, ...], tuple[float | None, ...]]:
+    """The sizes and factors of any call."""
+    output_size, factors = _sizes(input, size, scale_factor)
+    if recompute_scale_factor and size is not None:
+        raise ValueError("recompute_scale_factor is not meaningful with an explicit size.")
+    exact = recompute_scale_factor or mode == "area"
+    if factors is not None:
+        if not exact:
+            _check_factors(f"upsample_{mode}{input.dim() - 2}d".replace("-", "_"), factors)
+        output_size = [int(n * f) for n, f in zip(input.shape[2:], factors)]
+    assert output_size is not None
+    if factors is None or exact:
+        return tuple(output_size), (None,) * len(output_size)
+    return tuple(output_size), tuple(float(f) for f in factors)
+
+
 def interpolate(
     input: Tensor,
     size: Any = None,
@@ -87,32 +126,15 @@ def interpolate(
         raise ValueError(
             "align_corners option can only be set with the interpolating modes: linear | bilinear | bicubic | trilinear"
         )
-    output_size, factors = _sizes(input, size, scale_factor)
-    if recompute_scale_factor and size is not None:
-        raise ValueError("recompute_scale_factor is not meaningful with an explicit size.")
-    exact = recompute_scale_factor or mode == "area"
-    if factors is not None:
-        if not exact:
-            _check_factors(f"upsample_{mode}{input.dim() - 2}d".replace("-", "_"), factors)
-        output_size = [int(n * f) for n, f in zip(input.shape[2:], factors)]
-    assert output_size is not None
-    if factors is None or exact:
-        scales: tuple[float | None, ...] = (None,) * len(output_size)
-    else:
-        scales = tuple(float(f) for f in factors)
+    found = None if recompute_scale_factor or mode == "area" else _usual(input, size, scale_factor)
+    sizes, scales = found or _asked(input, size, scale_factor, mode, recompute_scale_factor)
     if antialias and not (mode in ("bilinear", "bicubic", "lanczos") and input.ndim == 4):
         raise ValueError(
             "Anti-alias option is restricted to bilinear, bicubic, and lanczos modes and requires a 4-D tensor as input"
         )
     dim = input.dim()
-    sizes = tuple(output_size)
-    if dim in _AREA:
-        if mode == "area":
-            return _AREA[dim](input, sizes)
-        if mode == "nearest":
-            return row("resample", f"upsample_nearest{dim - 2}d").call((input, sizes, *scales))
-        if mode == "nearest-exact":
-            return row("resample", f"_upsample_nearest_exact{dim - 2}d").call((input, sizes, *scales))
+    if mode == "area" and dim in _AREA:
+        return _AREA[dim](input, sizes)
     if mode == "lanczos" and dim == 4:
         if align_corners:
             raise ValueError("Lanczos mode does not support align_corners=True")
@@ -120,6 +142,8 @@ def interpolate(
             raise ValueError("Lanczos mode requires antialias=True")
     name = _ROWS.get((dim, mode)) if isinstance(mode, str) else None
     if name is not None:
+        if mode in _NEAREST:
+            return row("resample", name).call((input, sizes, *scales))
         name = f"_{name}_aa" if antialias else name
         return row("resample", name).call((input, sizes, False if align_corners is None else align_corners, *scales))
     if dim in _AREA and isinstance(mode, str) and mode in _NEEDS:

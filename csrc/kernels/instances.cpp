@@ -1,0 +1,58 @@
+// Classes whose instances are values: `cls(value)` where such an instance was made before is that instance.
+//
+// Invariant: what cannot be found by one argument is made by the class, as ever.
+#include "common.h"
+
+namespace {
+
+constexpr Py_ssize_t MOST_KEPT = 4;
+struct Kept {
+    PyTypeObject* type;
+    PyObject* known;  // by argument
+};
+Kept kept[MOST_KEPT] = {};
+
+// `cls(value)` where such an instance was made before is that instance; every other call is made as ever.
+PyObject* call_kept(PyObject* callable, PyObject* const* args, size_t nargsf, PyObject* kwnames) {
+    if (PyVectorcall_NARGS(nargsf) == 1 && !kwnames) {
+        for (const Kept& each : kept) {
+            if (reinterpret_cast<PyObject*>(each.type) != callable) continue;
+            PyObject* found = PyDict_GetItemWithError(each.known, args[0]);
+            if (found) return Py_NewRef(found);
+            PyErr_Clear();  // what cannot be a key is refused by the class
+            break;
+        }
+    }
+    PyObject* given = PyTuple_New(PyVectorcall_NARGS(nargsf));
+    for (Py_ssize_t i = 0; given && i < PyTuple_GET_SIZE(given); ++i) PyTuple_SET_ITEM(given, i, Py_NewRef(args[i]));
+    PyObject* by_name = kwnames && given ? PyDict_New() : nullptr;
+    bool whole = given && (by_name || !kwnames);
+    for (Py_ssize_t k = 0; whole && kwnames && k < PyTuple_GET_SIZE(kwnames); ++k)
+        whole = PyDict_SetItem(by_name, PyTuple_GET_ITEM(kwnames, k), args[PyTuple_GET_SIZE(given) + k]) == 0;
+    PyObject* made = whole ? PyType_Type.tp_call(callable, given, by_name) : nullptr;
+    Py_XDECREF(given);
+    Py_XDECREF(by_name);
+    return made;
+}
+
+PyObject* keep_instances(PyObject*, PyObject* const* args, Py_ssize_t nargs) {
+    return mt::guard([&]() -> PyObject* {
+        mt::expect_args("keep_instances", nargs, 2);
+        if (!PyType_Check(args[0]) || Py_TYPE(args[0]) != &PyType_Type || !PyDict_CheckExact(args[1]))
+            mt::fail(PyExc_TypeError, "keep_instances() expects a class and a dictionary");
+        for (Kept& each : kept) {
+            if (each.type) continue;
+            each = {reinterpret_cast<PyTypeObject*>(Py_NewRef(args[0])), Py_NewRef(args[1])};
+            each.type->tp_vectorcall = call_kept;
+            Py_RETURN_NONE;
+        }
+        mt::fail(PyExc_ValueError, "keep_instances(): there are too many classes");
+    });
+}
+
+}  // namespace
+
+PyMethodDef instances_methods[] = {
+    MT_METHOD("keep_instances", keep_instances,
+              "keep_instances(cls, known): cls(value) is known[value] where there is one."),
+    {nullptr, nullptr, 0, nullptr}};
