@@ -12,8 +12,10 @@ import sys
 from collections.abc import Sequence
 from typing import Any
 
+from . import _native
 from ._api import alias_forms, out_forms
 from ._api import overloads as _names
+from ._api.bound import MOST_ARGUMENTS, by_schema, has_options
 from ._dispatch import registry
 from ._dispatch.binding import Unpack, bind
 from ._dispatch.op import Op
@@ -152,6 +154,15 @@ def _run(op: Op, bound: tuple[Any, ...]) -> Any:
     raise told
 
 
+def _quick(op: Op, fn: Any, asking: Any) -> Any:
+    """What calls come to: natively where the types of all arguments are the schema's, else `fn`, or `asking` where
+    there may be handlers."""
+    plain = op.title() not in _INDEXED and len(op.schema.args) <= MOST_ARGUMENTS and not has_options(op)
+    quick: Any = _native.Overridable(fn, asking, 0, lambda: by_schema(op) if plain else None)
+    quick.__name__, quick.__arguments__ = op.qualified(), tuple([a.name for a in op.schema.args])
+    return quick
+
+
 class OpOverload:
     """One overload of an operator: `torch.ops.aten.add.Tensor`."""
 
@@ -177,8 +188,16 @@ class OpOverload:
         return FunctionSchema(self._overloadpacket._qualified_op_name, self._overloadname, schema)
 
     def __call__(self, /, *args: Any, **kwargs: Any) -> Any:
-        if _overridden(args, kwargs):
-            return ask(self, args, kwargs)
+        return self._quick(*args, **kwargs)
+
+    @functools.cached_property
+    def _quick(self) -> Any:
+        return _quick(self._op, self._called, self._asking)
+
+    def _asking(self, /, *args: Any, **kwargs: Any) -> Any:
+        return ask(self, args, kwargs) if _overridden(args, kwargs) else self._called(*args, **kwargs)
+
+    def _called(self, /, *args: Any, **kwargs: Any) -> Any:
         bound = _bound(self._op, args, kwargs)
         if bound is None:
             raise refusal(self, args, kwargs)
@@ -301,8 +320,18 @@ class OpOverloadPacket:
         return ["" if name == "default" else name for name in self._ops]
 
     def __call__(self, /, *args: Any, **kwargs: Any) -> Any:
-        if _overridden(args, kwargs):
-            return ask(self, args, kwargs)
+        return self._quick(*args, **kwargs)
+
+    @functools.cached_property
+    def _quick(self) -> Any:
+        # What fits the first overload is not asked for the others.
+        first = next((op for op in self._ops.values() if not op.is_out), None)
+        return self._asking if first is None else _quick(first, self._called, self._asking)
+
+    def _asking(self, /, *args: Any, **kwargs: Any) -> Any:
+        return ask(self, args, kwargs) if _overridden(args, kwargs) else self._called(*args, **kwargs)
+
+    def _called(self, /, *args: Any, **kwargs: Any) -> Any:
         for op in self._ops.values():
             if not op.is_out or "out" in kwargs:
                 bound = _bound(op, args, kwargs)
@@ -495,6 +524,7 @@ class OpNamespace:
         elif packet._ops != found:
             packet._ops.clear()
             packet._ops.update(found)
+            packet.__dict__.pop("_quick", None)
             for gone in [n for n, made in packet._made.items() if found.get(n) is not made._op]:
                 packet._forget(gone)
         stamp = len(registry.OPS) + Changes.count
@@ -557,6 +587,7 @@ class Operators:
         if name not in self._namespaces:
             raise AttributeError(name)
         del self._namespaces[name]
+        self.__dict__.pop(name, None)
 
     def load_library(self, path: Any) -> None:
         """Load a shared library, which registers what it has. One that needs PyTorch's own libraries cannot be.
@@ -586,7 +617,11 @@ class Operators:
         if name.startswith("__"):
             raise AttributeError(name)
         found = self._namespaces.get(name)
-        return found if found is not None else self._namespaces.setdefault(name, OpNamespace(name))
+        if found is None:
+            found = self._namespaces.setdefault(name, OpNamespace(name))
+        if name not in _OPERATORS_NAMES:
+            self.__dict__[name] = found  # found without asking the next time
+        return found
 
     def __iter__(self) -> Any:
         return iter(self._namespaces)
@@ -595,6 +630,8 @@ class Operators:
         return f"<module '{self.__name__}' from '{self.__file__}'>"
 
 
+# Names of its own, which namespaces do not hide.
+_OPERATORS_NAMES = frozenset((*dir(Operators), "loaded_libraries"))
 ops = Operators()
 
 
