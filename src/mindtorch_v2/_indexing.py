@@ -85,6 +85,13 @@ def is_small(value: object) -> bool:
     return isinstance(value, int) and -32768 <= value <= 32767
 
 
+def is_number_of(t: TensorBase, value: object) -> bool:
+    """Whether it is a tensor without dimensions that a fill with its number writes as an assignment would."""
+    if not isinstance(value, TensorBase) or len(value._shape) != 0 or value._dtype is not t._dtype:
+        return False
+    return t._keys & value._keys & CPU != 0 and not requires_grad(value) and unseen(value, value)
+
+
 def over_rows(mask: TensorBase, ndim: int) -> TensorBase:
     """A mask of the first dimensions that covers the others as well."""
     more = ndim - len(mask._shape)
@@ -110,13 +117,14 @@ def setitem(t: TensorBase, key: Any, value: Any) -> None:
         if (
             isinstance(key, TensorBase)
             and key._dtype.is_bool
-            and is_small(value)
+            and (is_small(value) or is_number_of(t, value))
             and len(key._shape) > 0
             and key._shape == t._shape[: len(key._shape)]
             and not requires_grad(t)
             and unseen(t, key)
         ):
-            CORE.masked_fill_.call((t, over_rows(key, len(t._shape)), value))
+            number = TensorBase.item(value) if isinstance(value, TensorBase) else value
+            CORE.masked_fill_.call((t, over_rows(key, len(t._shape)), number))
             return
         if isinstance(key, TensorBase) and key._dtype is int64 and len(key._shape) > 0 and len(t._shape) > 0:
             out = t

@@ -441,3 +441,23 @@ def test_masks_without_data_can_be_written_through() -> None:
     target[torch.zeros(2, device="meta", dtype=torch.bool)] = torch.zeros(2, 3, device="meta")
     target[torch.zeros(2, 3, device="meta", dtype=torch.bool)] = 1.0
     assert target.shape == (2, 3)
+
+
+@pytest.mark.parametrize("name", ["float32", "bfloat16", "int64", "bool", "complex64"])
+def test_a_mask_is_assigned_the_number_of_a_tensor(name: str) -> None:
+    dtype = getattr(torch, name)
+    t = torch.tensor([0, 1, 0, 1], dtype=dtype)
+    before = t._version
+    t[t == 0] = t[1]
+    assert t.tolist() == [1, 1, 1, 1] and t._version == before + 1
+    rows = torch.zeros(2, 2, dtype=dtype)
+    rows[torch.tensor([True, False])] = torch.tensor(1, dtype=dtype)
+    assert rows.tolist() == [[1, 1], [0, 0]]
+
+
+def test_a_mask_assigned_a_recorded_number_has_a_gradient() -> None:
+    x = torch.ones(3, requires_grad=True)
+    y = torch.zeros(3)
+    y[torch.tensor([True, False, True])] = x[1]
+    y.sum().backward()
+    assert x.grad.tolist() == [0, 2, 0]
