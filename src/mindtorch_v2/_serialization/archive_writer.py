@@ -17,6 +17,7 @@ _UTF8, _DESCRIPTOR = 0x800, 0x8
 _SMALL = 1 << 16
 # From here on the checksum is computed beside the writing.
 _LARGE = 1 << 22
+_LOCAL, _DESCRIBED, _ENTRY = struct.Struct("<4s5H3L2H"), struct.Struct("<4s3L"), struct.Struct("<4s6H3L5H2L")
 
 
 class ArchiveWriter:
@@ -36,7 +37,10 @@ class ArchiveWriter:
 
     def record(self, name: str, data: Any) -> None:
         """Add a record with these bytes."""
-        view = memoryview(data).cast("B") if len(data) else memoryview(b"")
+        view = data if type(data) is bytes else memoryview(data).cast("B") if len(data) else b""
+        if len(view) < _SMALL and self._at < _WIDE:
+            self._small(name, view)
+            return
         start = self._header(name, len(view))
         crc = 0
         if self._checksums and len(view) >= _LARGE:
@@ -49,6 +53,25 @@ class ArchiveWriter:
             crc = zlib.crc32(view) if self._checksums else 0
             self._put(view)
         self._footer(name, start, len(view), crc)
+
+    def _small(self, name: str, view: bytes | memoryview) -> None:
+        """A record as most are: all of it at once."""
+        path, start, size = f"{self._folder}/{name}".encode(), self._at, len(view)
+        crc = zlib.crc32(view) if self._checksums else 0
+        padding = -(start + 34 + len(path)) % self._alignment
+        flags = _UTF8 | _DESCRIPTOR if size else _UTF8
+        pending = self._pending
+        before = len(pending)
+        pending += _LOCAL.pack(b"PK\x03\x04", 0, flags, 0, 0, 0, 0, 0, 0, len(path), padding + 4)
+        pending += path + b"FB" + padding.to_bytes(2, "little") + b"Z" * padding
+        pending += view
+        if size:
+            pending += _DESCRIBED.pack(b"PK\x07\x08", crc, size, size)
+        self._at += len(pending) - before
+        if len(pending) >= _SMALL:
+            self._flush()
+        entry = _ENTRY.pack(b"PK\x01\x02", 0, 0, flags, 0, 0, 0, crc, size, size, len(path), 0, 0, 0, 0, 0, start)
+        self._entered(path, entry + path, crc)
 
     def hole(self, name: str, size: int, skip: Callable[[int], None]) -> None:
         """Add a record whose bytes somebody else will write."""
@@ -116,15 +139,14 @@ class ArchiveWriter:
             self._put(struct.pack(form, b"PK\x07\x08", crc, size, size))
         extra = struct.pack("<2H", 1, len(wide)) + wide if wide else b""
         short = min(size, _WIDE)
-        self._directory.append(
-            struct.pack(
-                "<4s6H3L5H2L",
-                *(b"PK\x01\x02", 0, 0, _UTF8 | (_DESCRIPTOR if size else 0), 0, 0, 0, crc, short, short),
-                *(len(path), len(extra), 0, 0, 0, 0, min(start, _WIDE)),
-            )
-            + path
-            + extra
+        entry = _ENTRY.pack(
+            *(b"PK\x01\x02", 0, 0, _UTF8 | (_DESCRIPTOR if size else 0), 0, 0, 0, crc, short, short),
+            *(len(path), len(extra), 0, 0, 0, 0, min(start, _WIDE)),
         )
+        self._entered(path, entry + path + extra, crc)
+
+    def _entered(self, path: bytes, entry: bytes, crc: int) -> None:
+        self._directory.append(entry)
         self._identity = (self._identity * 31 + crc + 1) & (1 << 64) - 1
         self._names = (self._names * 31 + zlib.crc32(path) + 1) & (1 << 64) - 1
 
@@ -132,12 +154,12 @@ class ArchiveWriter:
 class _Checksum:
     """A checksum computed by another thread while the bytes are written."""
 
-    def __init__(self, view: memoryview) -> None:
+    def __init__(self, view: bytes | memoryview) -> None:
         self._value = 0
         self._thread = threading.Thread(target=self._compute, args=(view,), daemon=True)
         self._thread.start()
 
-    def _compute(self, view: memoryview) -> None:
+    def _compute(self, view: bytes | memoryview) -> None:
         self._value = zlib.crc32(view)
 
     def result(self) -> int:

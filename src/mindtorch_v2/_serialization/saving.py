@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import io
 import os
+import pickle
 import sys
 from collections.abc import Callable
 from typing import Any
@@ -38,14 +39,17 @@ class Pickled:
     def dumps(self, obj: Any, pickle_module: Any, protocol: int, persistent_id: Callable[[Any], Any]) -> bytes:
         kinds = self.kinds
 
-        def id_of(self: Any, obj: Any) -> Any:
+        def id_of(obj: Any) -> Any:
             # Asked for everything in the pickle; almost nothing has an id.
             return persistent_id(obj) if isinstance(obj, kinds) else None
 
-        body = {"persistent_id": id_of}
-        kind: Any = type("Pickler", (pickle_module.Pickler,), body)
         buffer = io.BytesIO()
-        kind(buffer, protocol=protocol).dump(obj)
+        kind: Any = pickle_module.Pickler
+        if kind is not pickle.Pickler:  # one that may look for a method only
+            kind = type("Pickler", (kind,), {"persistent_id": staticmethod(id_of)})
+        pickler = kind(buffer, protocol=protocol)
+        pickler.persistent_id = id_of
+        pickler.dump(obj)
         return renamed(buffer.getvalue())
 
     def describe(self, obj: Any) -> tuple[UntypedStorage, Any, Any, int] | None:
