@@ -40,6 +40,9 @@ _KEYWORDS = ("storage", "other", "size", "data")
 
 def construct(cls: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
     """`cls(...)` for Tensor and its subclasses, but for the usual calls (`_from_data.constructed`)."""
+    plain = HOOKS.tensor
+    if cls is plain and len(args) == 1 and not kwargs and type(args[0]) is plain and not answers(args[0]):
+        return shared(args[0], CORE.alias)
     t = _build(args, kwargs, get_default_dtype(), CPU, True)
     if len(args) == 1 and isinstance(args[0], TensorBase) and answers(args[0]):
         return claimed(t, cls)

@@ -3,6 +3,7 @@
 Invariant: it is a tuple of ints everywhere a tuple is expected; operations that keep it a shape return a `Size`.
 """
 
+import math
 import operator
 from collections.abc import Iterable
 from typing import Any, SupportsIndex
@@ -19,13 +20,10 @@ class Size(_native.Shape):
 
     def numel(self) -> int:
         """The number of elements of a tensor of this shape."""
-        count = 1
-        for length in self:
-            count *= length
-        return count
+        return math.prod(self)
 
     def __repr__(self) -> str:
-        return f"torch.Size([{', '.join(map(str, self))}])"
+        return f"torch.Size({[*self]})"
 
     __str__ = __repr__
 

@@ -14,7 +14,7 @@ from typing import Any
 
 from . import _native, _overridable
 from ._dispatch.keys import AUTOGRAD
-from ._dispatch.state import BELOW_AUTOGRAD, modes, set_modes
+from ._dispatch.state import BELOW_AUTOGRAD, STATE, modes, set_modes
 from ._operators import OpOverload, OpOverloadPacket
 from ._overrides import (
     TorchFunctionMode,
@@ -24,6 +24,7 @@ from ._overrides import (
     is_tensor_like,
     redispatch_function,
 )
+from ._tensor import Tensor
 
 __all__ = [
     "BaseTorchFunctionMode",
@@ -63,6 +64,8 @@ def _get_current_function_mode_stack() -> list[TorchFunctionMode]:
 
 
 def has_torch_function_unary(arg: Any) -> bool:
+    if type(arg) is Tensor and STATE.active == 0:
+        return False
     return has_torch_function((arg,))
 
 

@@ -25,15 +25,19 @@ class RemovableHandle:
         self.id = RemovableHandle.next_id
         RemovableHandle.next_id += 1
         self.extra_dict_ref: tuple[_weak[Any], ...] = ()
-        if extra_dict is not None:
-            extras = extra_dict if isinstance(extra_dict, list) else [extra_dict]
-            self.extra_dict_ref = tuple(_weak(d) for d in extras)
+        if isinstance(extra_dict, list):
+            self.extra_dict_ref = tuple([_weak(d) for d in extra_dict])
+        elif extra_dict is not None:
+            self.extra_dict_ref = (_weak(extra_dict),)
 
     def remove(self) -> None:
-        for ref in (self.hooks_dict_ref, *self.extra_dict_ref):
-            hooks = ref()
-            if hooks is not None:
-                hooks.pop(self.id, None)
+        hooks = self.hooks_dict_ref()
+        if hooks is not None:
+            hooks.pop(self.id, None)
+        for ref in self.extra_dict_ref:
+            extra = ref()
+            if extra is not None:
+                extra.pop(self.id, None)
 
     def __getstate__(self) -> tuple[Any, ...]:
         return self.hooks_dict_ref(), self.id, tuple(ref() for ref in self.extra_dict_ref)

@@ -37,8 +37,8 @@ class set_detect_anomaly:
     """Switch detection on or off, as a function or for a block."""
 
     def __init__(self, mode: bool, check_nan: bool = True) -> None:
-        self.prev = is_anomaly_enabled()
-        self.prev_check_nan = is_anomaly_check_nan_enabled()
+        self.prev = WATCH.anomaly
+        self.prev_check_nan = WATCH.check_nan
         set_anomaly_enabled(mode, check_nan)
 
     def __enter__(self) -> None:

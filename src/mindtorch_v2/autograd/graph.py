@@ -137,6 +137,14 @@ def _pass_number() -> int:
 
 
 # -- hooks for what is saved ----------------------------------------------------------------------------------------
+@functools.cache
+def _saved_hooks() -> Any:
+    """What is loaded when hooks are first asked for."""
+    from .._autograd import saved_hooks
+
+    return saved_hooks
+
+
 class saved_tensors_hooks:
     """Inside the block `pack_hook(tensor)` decides what is kept of a value saved for backward, and
     `unpack_hook(kept)` gives it back when it is needed."""
@@ -146,20 +154,16 @@ class saved_tensors_hooks:
         self.unpack_hook = unpack_hook
 
     def __enter__(self) -> None:
-        from .._autograd.saved_hooks import push_hooks
-
         if not callable(self.pack_hook) or not callable(self.unpack_hook):
             raise TypeError(
                 "_push_saved_tensors_default_hooks(): incompatible function arguments. The following argument types "
                 "are supported:\n    1. (pack_hook: Callable, unpack_hook: Callable) -> None\n\n"
                 f"Invoked with: {self.pack_hook!r}, {self.unpack_hook!r}"
             )
-        push_hooks(self.pack_hook, self.unpack_hook)
+        _saved_hooks().push_hooks(self.pack_hook, self.unpack_hook)
 
     def __exit__(self, *args: object) -> None:
-        from .._autograd.saved_hooks import pop_hooks
-
-        pop_hooks()
+        _saved_hooks().pop_hooks()
 
 
 class save_on_cpu(saved_tensors_hooks):
@@ -188,14 +192,13 @@ class save_on_cpu(saved_tensors_hooks):
 @contextlib.contextmanager
 def disable_saved_tensors_hooks(error_message: str) -> Iterator[None]:
     """Inside the block, using hooks for saved values raises RuntimeError with this message."""
-    from .._autograd.saved_hooks import disable_hooks, disabled_message
-
-    before = disabled_message()
+    hooks = _saved_hooks()
+    before = hooks.disabled_message()
     try:
-        disable_hooks(error_message)
+        hooks.disable_hooks(error_message)
         yield
     finally:
-        disable_hooks(before)
+        hooks.disable_hooks(before)
 
 
 def region_activation_memory_budget(budget: float) -> NoReturn:
