@@ -3,7 +3,8 @@
 // Every layout is seen as (batch, heads, sequence, size of a head) through strides; key and value may have fewer heads
 // than query, each then serves a group of its heads. The facts name the ways to shift scores and the sink without their
 // formulas: a shift of type 2 or 3 is minus the distance of query and key, or its root, times a number of the head; a sink
-// is one more score, whose value is zero.
+// is one more score, whose value is zero. With a prefix (sparseMode 5 and 6) a query sees the first keys of its sample besides
+// those up to its own place from the end: 5 has a whole mask that says so, 6 a compressed one (3072, 2048) and the numbers.
 #include <cmath>
 
 #include "attention_training.h"
@@ -86,14 +87,15 @@ Views views(const Tensor& q, const Tensor& k, const Tensor& v, const std::string
 }
 
 // -- masks -----------------------------------------------------------------------------------------------------------
-enum SparseMode : int64_t { kDefault = 0, kAll = 1, kLeftUp = 2, kRightDown = 3, kBand = 4 };
-constexpr int64_t kCompressed = 2048;
+enum SparseMode : int64_t { kDefault = 0, kAll = 1, kLeftUp = 2, kRightDown = 3, kBand = 4, kPrefix = 5, kShortPrefix = 6 };
+constexpr int64_t kCompressed = 2048, kPrefixed = 3072;
 
 struct Hidden {
     std::vector<int64_t> mask;        // of every score; empty: none
     std::vector<int64_t> row, column; // of the compressed matrix
     int64_t mode = kDefault, before = INT32_MAX, after = INT32_MAX;
     bool banded = false;
+    std::vector<int64_t> prefix;      // keys that all queries of a sample see
 
     // The compressed matrix tells by distance from its diagonal.
     bool beyond(int64_t distance) const {
@@ -106,6 +108,7 @@ struct Hidden {
             case kLeftUp: return beyond(distance);
             case kRightDown: return beyond(shifted);
             case kBand: return beyond(shifted - after) || !beyond(shifted + before + 1);
+            case kShortPrefix: return j >= prefix[size_t(b)] && beyond(shifted);
             default: break;
         }
         if (banded && (distance > after || -distance > before)) return true;
@@ -128,7 +131,8 @@ Hidden hidden(const Run& r, const char* mask, const Shape& s, int64_t mode) {
     out.after = r.integer("nextTokens");
     if (!r.has(mask)) return out;
     Tensor t = r.tensor(mask);
-    if (mode >= kLeftUp) {
+    if (mode == kShortPrefix) out.prefix = r.ints("prefixOptional");
+    if (mode >= kLeftUp && mode != kPrefix) {
         for (bool column : {false, true}) {
             Tensor line = t;
             line.dims = first_line(t, column);
@@ -150,18 +154,23 @@ void plan_broadcast(const Plan& p, const char* name, const Dims& to) {
 }
 
 void plan_hidden(const Plan& p, const char* mask, const Shape& s, int64_t mode) {
-    p.require(mode >= kDefault && mode <= kBand, "sparseMode is %lld; the emulator computes 0 to 4",
+    p.require(mode >= kDefault && mode <= kShortPrefix, "sparseMode is %lld; the emulator computes 0 to 6",
               static_cast<long long>(mode));
-    if (mode < kLeftUp) {
-        p.require(mode != kAll || p.has(mask), "sparseMode 1 needs %s", mask);
-        return plan_broadcast(p, mask, s.scores());
+    p.require(mode == kDefault || p.has(mask), "sparseMode %lld needs %s", static_cast<long long>(mode), mask);
+    if (mode >= kPrefix) {
+        const auto& prefix = p.ints("prefixOptional");
+        p.require(int64_t(prefix.size()) == s.batch, "prefixOptional has %zu elements for %lld samples", prefix.size(),
+                  static_cast<long long>(s.batch));
+        for (int64_t n : prefix)
+            p.require(n >= 0 && n <= s.keys, "prefixOptional holds %lld of %lld keys", static_cast<long long>(n),
+                      static_cast<long long>(s.keys));
     }
-    p.require(p.has(mask), "sparseMode %lld needs %s", static_cast<long long>(mode), mask);
+    if (mode < kLeftUp || mode == kPrefix) return plan_broadcast(p, mask, s.scores());
     const Dims& d = p.tensor(mask).dims;
-    p.require(d.n >= 2 && d[d.n - 1] == kCompressed && d[d.n - 2] == kCompressed &&
-                  d.product() == kCompressed * kCompressed,
-              "%s has shape %s, sparseMode %lld needs the compressed (2048, 2048)", mask, text(d).c_str(),
-              static_cast<long long>(mode));
+    int64_t rows = mode == kShortPrefix ? kPrefixed : kCompressed;
+    p.require(d.n >= 2 && d[d.n - 1] == kCompressed && d[d.n - 2] == rows && d.product() == kCompressed * rows,
+              "%s has shape %s, sparseMode %lld needs the compressed (%lld, 2048)", mask, text(d).c_str(),
+              static_cast<long long>(mode), static_cast<long long>(rows));
 }
 
 // -- the training pair -----------------------------------------------------------------------------------------------
@@ -206,7 +215,7 @@ Shape plan_training(const Plan& p, const char* key, const char* shift) {
         plan_broadcast(p, shift, s.scores());
     }
     if (has_sink(p)) p.shape(sink_name(p), {s.heads});
-    // prefixOptional belongs to sparseMode 5 and 6; the other modes do not look at it.
+    // Modes without a prefix do not look at prefixOptional.
     plan_hidden(p, "attenMaskOptional", s, p.integer("sparseMode"));
     if (p.has("dropMaskOptional")) {
         int64_t bytes = (s.scores().product() + 127) / 128 * 16;

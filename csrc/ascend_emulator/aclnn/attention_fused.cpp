@@ -82,10 +82,11 @@ struct Opening {
         scale = half(r, by.scale);
         if (by.offset != nullptr) offset = half(r, by.offset);
     }
-    double operator()(const Where& w, int64_t b, int64_t h, int64_t s, int64_t d, double x) const {
-        if (scale.empty()) return x;
-        size_t at = scale.size() == 1 ? 0 : place(w, b, h, s, d);
-        return (x + (offset.empty() ? 0 : offset[at])) * scale[at];
+    bool closed() const { return scale.empty(); }
+    // Opens the numbers of one head at one place.
+    void operator()(const Where& w, int64_t b, int64_t h, int64_t s, double* x) const {
+        size_t step = scale.size() > 1 && by.mode == kChannel ? 1 : 0, at = scale.size() == 1 ? 0 : place(w, b, h, s);
+        for (int64_t d = 0; d < size; ++d, at += step) x[d] = (x[d] + (offset.empty() ? 0 : offset[at])) * scale[at];
     }
 
 private:
@@ -94,9 +95,9 @@ private:
         size_t n = all.size() / size_t(by.parts), from = n * size_t(by.part);
         return Values(all.begin() + int64_t(from), all.begin() + int64_t(from + n));
     }
-    size_t place(const Where& w, int64_t b, int64_t h, int64_t s, int64_t d) const {
+    size_t place(const Where& w, int64_t b, int64_t h, int64_t s) const {
         switch (by.mode) {
-            case kChannel: return size_t(h * size + d);
+            case kChannel: return size_t(h * size);
             case kToken: return size_t(b * tokens + s);
             case kHead: return size_t(h);
             case kTokenAndHead: return size_t((b * heads + h) * tokens + s);
@@ -339,10 +340,14 @@ struct Rows {
         const char* name = passed(r, {of_values ? "valueSharedPrefix" : "keySharedPrefix"});
         if (name != nullptr) front = r.read<double>(r.tensor(name));
     }
-    double operator()(int64_t b, int64_t h, int64_t j, int64_t d) const {
-        if (j < prefix) return front[first(0, h, j, d)];
-        j -= prefix;
-        return open(own, b, h, j, d, values[own(b, h, j, d)]);
+    // The numbers of one key, one behind the other; `room` holds those that are to be opened.
+    const double* row(int64_t b, int64_t h, int64_t j, Values& room) const {
+        if (j < prefix) return front.data() + first(0, h, j, 0);
+        const double* from = values.data() + own(b, h, j - prefix, 0);
+        if (open.closed()) return from;
+        room.assign(from, from + own.size);
+        open(own, b, h, j - prefix, room.data());
+        return room.data();
     }
 };
 
@@ -372,13 +377,17 @@ struct Attention {
         start = (first.empty() ? 0 : first[0]) - (second.empty() ? 0 : second[0]);
         if (const char* name = passed(r, {"learnableSink"})) sink = r.read<double>(r.tensor(name));
     }
-    double score(const Rows& keys, const Plane& shift, int64_t b, int64_t h, int64_t i, int64_t j) const {
+    double score(const Rows& keys, const Plane& shift, int64_t b, int64_t h, int64_t i, int64_t j, Values& room) const {
         int64_t other = h / (s.heads / s.kv_heads);
+        const double *x = q.data() + s.q(b, h, i, 0), *y = keys.row(b, other, j, room);
         double dot = 0;
-        for (int64_t d = 0; d < s.size; ++d) dot += q[s.q(b, h, i, d)] * keys(b, other, j, d);
+        for (int64_t d = 0; d < s.size; ++d) dot += x[d] * y[d];
         dot *= scores;
         if (!of_queries.empty()) dot *= of_queries[s.q(b, h, i, 0) / size_t(s.size)];
-        for (int64_t d = 0; !q2.empty() && d < at_q2.size; ++d) dot += q2[at_q2(b, h, i, d)] * k2[at_k2(b, other, j, d)];
+        if (!q2.empty()) {
+            const double *x2 = q2.data() + at_q2(b, h, i, 0), *y2 = k2.data() + at_k2(b, other, j, 0);
+            for (int64_t d = 0; d < at_q2.size; ++d) dot += x2[d] * y2[d];
+        }
         dot *= r.real("scaleValue");
         if (!shift.values.empty()) return dot + shift(b, h, i, j);
         if (shift_by_head.empty()) return dot;
@@ -398,7 +407,7 @@ void run_fused(Run& r) {
     Where at_out = s.q;
     at_out.layout = layout_out(r), at_out.dims = to.dims, at_out.size = s.value_size;
     bool packed = is_packed(layout_in(r)), wanted = has_parameter(r, "softmaxLseFlag") && r.flag("softmaxLseFlag");
-    Values out(size_t(to.numel()), 0), logs(wanted ? size_t(r.tensor("softmaxLse").numel()) : 0, INFINITY);
+    Values room, out(size_t(to.numel()), 0), logs(wanted ? size_t(r.tensor("softmaxLse").numel()) : 0, INFINITY);
     for (int64_t b = 0; b < s.batch; ++b)
         for (int64_t h = 0; h < s.heads; ++h)
             for (int64_t i = 0; i < s.queries[size_t(b)]; ++i) {
@@ -406,7 +415,7 @@ void run_fused(Run& r) {
                 Values x;
                 double top = a.sink.empty() ? -INFINITY : a.sink[size_t(h)], sum = 0;
                 for (int64_t j = 0; j < many; ++j) {
-                    x.push_back(hidden(b, h, i, j, s.queries[size_t(b)], many) ? -INFINITY : a.score(keys, shift, b, h, i, j));
+                    x.push_back(hidden(b, h, i, j, s.queries[size_t(b)], many) ? -INFINITY : a.score(keys, shift, b, h, i, j, room));
                     top = std::fmax(top, x.back());
                 }
                 if (!a.sink.empty()) sum = std::exp(a.sink[size_t(h)] - top);
@@ -414,12 +423,13 @@ void run_fused(Run& r) {
                     e = top == -INFINITY ? 0 : std::exp(e - top), sum += e;
                     if (a.weights != 0) e = std::fmin(std::fmax(std::nearbyint(e * a.weights), -128), 127);
                 }
-                for (int64_t d = 0; d < s.value_size && sum != 0; ++d) {
-                    double total = 0;
-                    for (int64_t j = 0; j < many; ++j)
-                        if (x[size_t(j)] != 0) total += x[size_t(j)] * values(b, other, j, d);
-                    out[at_out(b, h, i, d)] = close(h, d, total * a.sums / sum);
+                double* result = out.data() + at_out(b, h, i, 0);
+                for (int64_t j = 0; j < many; ++j) {
+                    if (x[size_t(j)] == 0) continue;
+                    const double* y = values.row(b, other, j, room);
+                    for (int64_t d = 0; d < s.value_size; ++d) result[d] += x[size_t(j)] * y[d];
                 }
+                for (int64_t d = 0; d < s.value_size && sum != 0; ++d) result[d] = close(h, d, result[d] * a.sums / sum);
                 if (!wanted) continue;
                 size_t row = packed ? size_t((s.q.starts[size_t(b)] + i) * s.heads + h)
                                     : size_t((b * s.heads + h) * r.tensor("softmaxLse").dims[2] + i + (s.q.left.empty() ? 0 : s.q.left[size_t(b)]));

@@ -213,3 +213,41 @@ def test_one_scale_for_all(version: str) -> None:
     assert_same(offset, unused)
     assert refused(name, **values, **{**outs, "scaleOut": Out((3,))}) == 161002
     assert refused(name, **{**values, "isSymmetrical": False}, **outs) == 161002
+
+
+# -- keys that all queries of a sample see -----------------------------------------------------------------------------
+@pytest.mark.oracle
+@pytest.mark.parametrize("name", ["aclnnFlashAttentionScore", "aclnnFlashAttentionScoreV2"])
+@pytest.mark.parametrize("short", [False, True])
+def test_prefixes(name: str, short: bool) -> None:
+    torch = pytest.importorskip("torch")
+    queries, keys, prefix = 3, 5, [4, 0]
+    leaves = [torch.tensor(floats(B, N, n, D), dtype=torch.float64, requires_grad=True) for n in (queries, keys, keys)]
+    q, k, v = (x.detach().numpy().astype(F) for x in leaves)
+    causal = np.arange(keys) > np.arange(queries)[:, None] + keys - queries
+    whole = causal & (np.arange(keys) >= np.array(prefix)[:, None, None, None])
+    scores = (leaves[0] @ leaves[1].transpose(-1, -2) * SCALE).masked_fill(torch.tensor(whole), -torch.inf)
+    out = scores.softmax(-1) @ leaves[2]
+    dy = floats(B, N, queries, D)
+    out.backward(torch.tensor(dy, dtype=torch.float64))
+    mask = whole
+    if short:  # the usual triangle, and below it what hides all but the first half
+        mask = np.zeros((3072, 2048), bool)
+        mask[:2048] = np.triu(np.ones((2048, 2048), bool), 1)
+        mask[2048:, 1024:] = True
+    options = {**OPTIONS, "sparseMode": 6 if short else 5, "prefixOptional": prefix, "attenMaskOptional": mask}
+    options |= {"pseType": 1} if name.endswith("V2") else {}
+    stats = Out((B, N, queries, 8))
+    given = {"query": q, "key": k, "value": v, **options, "softmaxMaxOut": stats, "softmaxSumOut": stats,
+             "attentionOutOut": Out(q.shape)}  # fmt: skip
+    top, total, got = call(name, **given)
+    assert_same(got, out.detach().numpy().astype(F), 8)
+    grads = call(
+        name.replace("Score", "ScoreGrad"), query=q, keyIn=k, value=v, dy=dy, **options, softmaxMaxOptional=top,
+        softmaxSumOptional=total, attentionInOptional=got, dqOut=Out(q.shape), dkOut=Out(k.shape), dvOut=Out(v.shape),
+    )  # fmt: skip
+    for g, leaf in zip(grads, leaves):
+        assert_same(g, leaf.grad.numpy().astype(F), 16)
+    for wrong in ({"prefixOptional": [4]}, {"prefixOptional": [6, 0]}, {"attenMaskOptional": None},
+                  {"attenMaskOptional": mask[..., :3]}, {"sparseMode": 7}):  # fmt: skip
+        assert refused(name, **{**given, **wrong}) == 161002, wrong
