@@ -4,6 +4,9 @@
 
 #include <cstdlib>
 #include <unistd.h>
+#if MT_HAS_LEVELS
+#include <cpuid.h>
+#endif
 
 namespace mt {
 namespace {
@@ -81,6 +84,21 @@ static PyObject* cpu_caches(PyObject*, PyObject* const*, Py_ssize_t nargs) {
     });
 }
 
+// Linux does not list it among a processor's flags.
+static PyObject* cpu_avx10(PyObject*, PyObject* const*, Py_ssize_t nargs) {
+    return guard([&]() -> PyObject* {
+        expect_args("cpu_avx10", nargs, 0);
+        unsigned version = 0;
+#if MT_HAS_LEVELS
+        unsigned a, b, c, d;
+        const bool has = found() == AVX512 && __get_cpuid_count(7, 1, &a, &b, &c, &d) && (d >> 19 & 1);
+        if (has && __get_cpuid_count(0x24, 0, &a, &b, &c, &d)) version = b & 0xff;
+#endif
+        return PyLong_FromUnsignedLong(version);
+    });
+}
+
 PyMethodDef cpu_methods[] = {MT_METHOD("cpu_level", cpu_level_name, "The level of instructions that kernels use."),
                              MT_METHOD("cpu_caches", cpu_caches, "Bytes of the caches that blocks are made to fit."),
+                             MT_METHOD("cpu_avx10", cpu_avx10, "The version of AVX10 that the CPU has; 0 for none."),
                              {nullptr, nullptr, 0, nullptr}};

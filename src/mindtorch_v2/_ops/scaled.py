@@ -50,7 +50,7 @@ def _scaled_mm(
             raise RuntimeError(f"{name} must be a matrix")
     if self._shape[1] != mat2._shape[0]:
         (m, k), (n, p) = self._shape, mat2._shape
-        raise RuntimeError(f"mat_a and mat_b shapes cannot be multiplied ({m}x{k} and {n}x{p})")
+        raise RuntimeError(f"mat1 and mat2 shapes cannot be multiplied ({m}x{k} and {n}x{p})")
     _recipe(self, mat2, scale_a, scale_b)
     if bias is not None and bias.numel() != mat2._shape[1]:
         raise RuntimeError(f"Bias must be size {mat2._shape[1]} but got {bias.numel()}")

@@ -13,6 +13,8 @@ from contextlib import AbstractContextManager
 from types import MappingProxyType
 from typing import Any
 
+from .. import _native
+
 __all__ = [
     "Event",
     "Stream",
@@ -136,8 +138,6 @@ _FLAGS = {
     **{f"avx512_{x}": f"avx512{x}" for x in "f cd bw dq vl ifma".split()},
     "avx512_vbmi": "avx512vbmi",
     "avx512_4vnniw": "avx512_4vnniw",
-    "avx10_1": "avx10_1",
-    "avx10_2": "avx10_2",
 }
 
 
@@ -184,6 +184,7 @@ def get_capabilities() -> Mapping[str, Any]:
     }
     if machine in ("x86_64", "AMD64", "i686"):
         found.update({name: flag in flags for name, flag in _FLAGS.items()})
+        found.update({f"avx10_{version}": _native.cpu_avx10() >= version for version in (1, 2)})
     return MappingProxyType(found)
 
 

@@ -54,7 +54,6 @@ _HOOKS = tuple(
     """_forward_hooks _forward_pre_hooks _forward_hook_flags _backward_hooks _backward_pre_hooks _state_dict_hooks
     _state_dict_pre_hooks _load_state_dict_pre_hooks _load_state_dict_post_hooks""".split()
 )
-# By these names PyTorch keeps what hooks want.
 _WANTED = ("_forward_hooks_with_kwargs", "_forward_hooks_always_called", "_forward_pre_hooks_with_kwargs")
 _PLAIN = frozenset((bool, int, float, str, tuple, list, dict, type(None)))
 _IncompatibleKeys = _state._IncompatibleKeys
@@ -398,9 +397,7 @@ class Module:
         # What hooks want stands in PyTorch's own dictionaries, so that it reads them; see _adopt_hooks.
         state.pop("_hooked", None)
         if not flags:
-            for name in _WANTED:
-                state[name] = HookDict()
-            return state
+            return {**state, **{name: HookDict() for name in _WANTED}}
         before = state.get("_forward_pre_hooks", ())
         state["_forward_hooks_with_kwargs"] = HookDict((k, True) for k, f in flags.items() if f[0] and k not in before)
         state["_forward_hooks_always_called"] = HookDict((k, True) for k, f in flags.items() if f[1])
@@ -411,11 +408,8 @@ class Module:
         known = self.__dict__
         known.update(state)
         # Saved by a version that had no such hooks.
-        for name in _HOOKS:
-            if name not in known:
-                known[name] = HookDict()
-        if "_non_persistent_buffers_set" not in known:
-            known["_non_persistent_buffers_set"] = set()
+        known.update({name: HookDict() for name in _HOOKS if name not in known})
+        known.setdefault("_non_persistent_buffers_set", set())
         known.setdefault("_is_full_backward_hook", None)
         if "_forward_hooks_with_kwargs" in state:
             self._adopt_hooks()
