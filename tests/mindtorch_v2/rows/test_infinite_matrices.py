@@ -61,3 +61,16 @@ def test_the_half_that_is_not_read_may_hold_anything(name: str) -> None:
     x[0, 2] = float("nan")
     assert parts(getattr(torch.linalg, name)(x))[0].tolist() == [1.0, 1.0, 1.0]
     assert parts(getattr(torch.linalg, name)(x.mT, UPLO="U"))[0].tolist() == [1.0, 1.0, 1.0]
+
+
+@pytest.mark.parametrize(
+    "n, with_vectors, without", [(1, True, True), (2, True, True), (3, False, False), (40, True, False)]
+)
+def test_a_nan_is_refused_where_pytorchs_iterations_do_not_end(n: int, with_vectors: bool, without: bool) -> None:
+    x = torch.full((n, n), float("nan"))
+    for function, computes in ((torch.linalg.eigh, with_vectors), (torch.linalg.eigvalsh, without)):
+        if computes:
+            assert all(part.isnan().all() for part in parts(function(x)))
+        else:
+            with pytest.raises(torch.linalg.LinAlgError, match="failed to converge"):
+                function(x)
