@@ -575,8 +575,8 @@ WRONG_LAYOUTS: dict[str, dict[str, str]] = {
     **{
         name: {"expanded": "equal rows make a matrix singular, and what then comes out is rounding"}
         for name in "cholesky_inverse geqrf linalg_cholesky_ex linalg_cond linalg_eig linalg_eigvals linalg_inv_ex "
-        "linalg_lstsq linalg_lu_factor linalg_qr linalg_solve_ex linalg_svd linalg_tensorinv linalg_tensorsolve qr svd svd_lowrank "
-        "pca_lowrank pinverse".split()
+        "linalg_lstsq linalg_lu_factor linalg_qr linalg_solve_ex linalg_svd linalg_tensorinv linalg_tensorsolve qr svd "
+        "svd_lowrank pca_lowrank pinverse".split()
     },
     "resize_": dict.fromkeys(("emptied", "zero_dim"), "the tensor grows by memory that nobody has written"),
     **{
