@@ -41,7 +41,7 @@ def list_options() -> list[str]:
     """The names that `torch.compile(options=...)` takes."""
     from . import config
 
-    values: dict[str, Any] = vars(config)["_values"]
+    values: dict[str, Any] = vars(config)["_config"]
     return list(values)
 
 
@@ -54,7 +54,7 @@ def check_options(mode: str | None, options: dict[str, Any] | None) -> None:
         list_mode_options(mode)
     for key, value in (options or {}).items():
         name = key.replace("-", "_")
-        if name not in settings._values:
+        if name not in settings._config:
             raise RuntimeError(f"Unexpected optimization option {key}, known options are {list_options()}")
         kind = settings.get_type(name)
         if kind is not type(None) and not isinstance(value, kind):

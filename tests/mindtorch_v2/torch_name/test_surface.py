@@ -152,7 +152,7 @@ def test_settings_are_kept_and_patched() -> None:
         assert config.verbose and config.recompile_limit == 3
     assert not config.verbose and config.recompile_limit == 8
     with pytest.raises(AttributeError, match="torch._dynamo.config.nope does not exist"):
-        config.patch(nope=1)
+        config.patch(nope=1).__enter__()
 
 
 REFUSED = [
