@@ -6,7 +6,17 @@ from __future__ import annotations
 PRIVATE = frozenset(
     {
         *("_C", "_VF", "_tensor", "_lowrank", "_utils", "_weights_only_unpickler", "_tensor_str"),
-        *("_compile", "_decomp", "_dynamo", "_export", "_functorch", "_guards", "_higher_order_ops", "_inductor"),
+        *(
+            "_compile",
+            "_decomp",
+            "_dynamo",
+            "_environment",
+            "_export",
+            "_functorch",
+            "_guards",
+            "_higher_order_ops",
+            "_inductor",
+        ),
         *(
             "_jit_internal",
             "_lazy",

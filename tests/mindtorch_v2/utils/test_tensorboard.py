@@ -209,3 +209,17 @@ def test_a_missing_package_is_named() -> None:
     code = f"import sys; sys.modules['tensorboard'] = None; import {SUBJECT_NAME}.utils.tensorboard"
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True)
     assert done.returncode != 0 and "tensorboard" in done.stderr.splitlines()[-1]
+
+
+@pytest.mark.skipif(not INSTALLED, reason="tensorboard is not installed")
+def test_the_scale_of_a_picture() -> None:
+    scale = submodule("utils.tensorboard.summary")._calc_scale_factor
+    assert scale(torch.ones(2, dtype=torch.uint8)) == 1 == scale(torch.ones(2, dtype=torch.uint8).numpy())
+    assert scale(torch.ones(2)) == 255
+
+
+@mindtorch_only
+@pytest.mark.skipif(not INSTALLED, reason="tensorboard is not installed")
+def test_graphs_of_models_are_refused_by_name() -> None:
+    with pytest.raises(NotImplementedError, match="_pytorch_graph.graph: models are not traced into graphs here"):
+        submodule("utils.tensorboard._pytorch_graph").graph(torch.nn.Linear(1, 1), torch.ones(1))

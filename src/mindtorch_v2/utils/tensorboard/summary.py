@@ -180,10 +180,14 @@ def make_histogram(values: Any, bins: Any, max_bins: int | None = None) -> Any:
 
 
 # -- pictures, sound and text -------------------------------------------------------------------------------------
+def _calc_scale_factor(tensor: Any) -> int:
+    """What makes the values of a picture bytes: they are bytes, or go from 0 to 1."""
+    return 1 if (tensor.numpy() if isinstance(tensor, torch.Tensor) else tensor).dtype == np.uint8 else 255
+
+
 def _bytes(picture: Any) -> Any:
     """Values from 0 to 1, or bytes, as bytes."""
-    factor = 1 if picture.dtype == np.uint8 else 255
-    return (picture.astype(np.float32) * factor).clip(0, 255).astype(np.uint8)
+    return (picture.astype(np.float32) * _calc_scale_factor(picture)).clip(0, 255).astype(np.uint8)
 
 
 def image(tag: str, tensor: Any, rescale: float = 1, dataformats: str = "NCHW") -> Any:

@@ -21,6 +21,9 @@ from ._utils import figure_to_image
 __all__ = ["FileWriter", "SummaryWriter"]
 
 
+NO_GRAPH = "models are not traced into graphs here; torch.profiler.tensorboard_trace_handler shows operators that run"
+
+
 class FileWriter:
     """Writes events into one file of a folder, from a thread of its own."""
 
@@ -286,10 +289,7 @@ class SummaryWriter:
         self, model: Any, input_to_model: Any = None, verbose: bool = False, use_strict_trace: bool = True
     ) -> NoReturn:
         """Refused: PyTorch traces the model into a script for this, and programs are not traced here."""
-        raise NotImplementedError(
-            "SummaryWriter.add_graph: models are not traced into graphs here; torch.profiler.tensorboard_trace_handler "
-            "shows which operators a model runs"
-        )
+        raise NotImplementedError("SummaryWriter.add_graph: " + NO_GRAPH)
 
     # -- vectors, charts and meshes ---------------------------------------------------------------------------------
     @staticmethod
