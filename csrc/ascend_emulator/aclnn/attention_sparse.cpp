@@ -5,6 +5,7 @@
 #include <cmath>
 
 #include "moving.h"
+#include "optional.h"
 
 using namespace emu;
 
@@ -99,11 +100,12 @@ bool packed(const Call& c) { return c.has("inputLayoutOptional") && c.string("in
 
 void plan_ring(Plan& p) {
     const Dims &d = p.tensor("prevAttnOut").dims, &s = p.tensor("prevSoftmaxMax").dims;
-    const std::string layout = p.has("inputLayoutOptional") ? p.string("inputLayoutOptional") : "SBH";
+    std::string layout = p.has("inputLayoutOptional") ? p.string("inputLayoutOptional") : "";
+    if (layout.empty()) layout = "SBH";
     p.require(layout == "SBH" || layout == "TND", "inputLayoutOptional is \"%s\", expected SBH or TND", layout.c_str());
     if (layout == "TND") {
-        const std::string inner = p.has("inputSoftmaxLayoutOptional") ? p.string("inputSoftmaxLayoutOptional") : "";
-        p.require(inner == "TND", "inputSoftmaxLayoutOptional is \"%s\"; the emulator computes TND", inner.c_str());
+        const std::string inner = given(p, "inputSoftmaxLayoutOptional") ? p.string("inputSoftmaxLayoutOptional") : "";
+        p.require(inner.empty() || inner == "TND", "inputSoftmaxLayoutOptional is \"%s\"; the emulator computes TND", inner.c_str());
         p.require(d.n == 3 && s == Dims({d[0], d[1], 8}), "prevAttnOut has shape %s, prevSoftmaxMax %s", text(d).c_str(),
                   text(s).c_str());
     } else {
@@ -362,6 +364,7 @@ ACLNN(aclnnNsaCompressGrad,
           p.same_shape("weight", "weightGradOut");
       },
       run_compress_grad)
+ACLNN(aclnnRingAttentionUpdate, plan_ring, run_ring)
 ACLNN(aclnnRingAttentionUpdateV2, plan_ring, run_ring)
 ACLNN(aclnnFusedFloydAttention,
       PLAN {

@@ -2,7 +2,7 @@
 // of groups, weighted experts.
 #include <cmath>
 
-#include "kernel.h"
+#include "moving.h"
 
 using namespace emu;
 
@@ -137,12 +137,19 @@ void run_bias(Run& r, bool counts) {
 void plan_finalize(Plan& p) {
     const Dims& d = p.tensor("gradY").dims;
     int64_t pairs = p.tensor("expandedRowIdx").numel();
-    p.require(p.integer("dropPadMode") == 0, "dropPadMode is %lld; the emulator computes 0",
+    bool padded = p.integer("dropPadMode") == 1;
+    p.require(padded || p.integer("dropPadMode") == 0, "dropPadMode is %lld, expected 0 or 1",
               static_cast<long long>(p.integer("dropPadMode")));
     p.require(d.n == 2 && d[0] > 0 && pairs % d[0] == 0, "gradY has shape %s for %lld pairs", text(d).c_str(),
               static_cast<long long>(pairs));
     int64_t active = p.integer("activeNum");
-    p.shape("gradExpandedXOut", {active > 0 ? std::min(active, pairs) : pairs, d[1]});
+    // Each expert has its own places, or all rows stand one after the other.
+    Dims expanded = padded ? Dims({p.integer("expertNum"), p.integer("expertCapacity"), d[1]})
+                           : Dims({active > 0 ? std::min(active, pairs) : pairs, d[1]});
+    p.shape("gradExpandedXOut", expanded);
+    if (p.has("expandedXOptional")) p.shape("expandedXOptional", expanded);
+    if (p.has("biasOptional")) p.require(p.tensor("biasOptional").rank() == 2 && p.tensor("biasOptional").dims[1] == d[1], "biasOptional has shape %s", text(p.tensor("biasOptional").dims).c_str());
+    if (p.has("expertIdxOptional")) p.shape("expertIdxOptional", {d[0], pairs / d[0]});
     if (!p.has("scalesOptional")) return p.require(pairs == d[0], "without scalesOptional each token has one expert");
     p.shape("scalesOptional", {d[0], pairs / d[0]});
     p.same_shape("scalesOptional", "gradScalesOut");
@@ -163,6 +170,7 @@ void run_finalize(Run& r) {
         if (r.has("biasOptional")) {
             bias = r.read<double>(r.tensor("biasOptional"));
             experts = r.read<int64_t>(r.tensor("expertIdxOptional"));
+            for (int64_t e : experts) checked_index(e, r.tensor("biasOptional").dims[0], "expertIdxOptional");
         }
     }
     for (size_t pair = 0; pair < places.size(); ++pair) {

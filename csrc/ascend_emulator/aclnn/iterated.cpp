@@ -1,5 +1,5 @@
-// Functions that belong to no family: a doubly stochastic matrix, masked windows, attention joined along a ring, an
-// optimizer with a running average, diagonals.
+// Functions that belong to no family: a doubly stochastic matrix, masked windows, an optimizer
+// with a running average, diagonals.
 #include <cmath>
 
 #include "norm.h"
@@ -56,18 +56,27 @@ Dims seen_as(const Dims& small, int whole, int left_out) {
     return out;
 }
 
+// Four dimensions hold (batch * windows, heads, s1, s2); the mask says how many windows there are.
+Dims windows_of(const Call& c) {
+    const Dims& d = c.tensor("x").dims;
+    if (d.n == 5) return d;
+    int64_t window = d[2] * d[3], many = c.has("attenMaskOptional") && window > 0 ? c.tensor("attenMaskOptional").numel() / window : 1;
+    return many > 0 && d[0] % many == 0 ? Dims({d[0] / many, many, d[1], d[2], d[3]}) : Dims({d[0], 1, d[1], d[2], d[3]});
+}
+
 Tensor as_seen(const Call& c, const char* name, int left_out) {
     Tensor t = c.tensor(name);
-    t.dims = seen_as(t.dims, c.tensor("x").rank(), left_out);
+    t.dims = seen_as(t.dims, 5, left_out);
     t.strides = contiguous_strides(t.dims);
     return t;
 }
 
-int windows_axis(const Call& c) { return c.tensor("x").rank() - 4; }  // -1: no such dimension
+constexpr int kWindows = 1, kHeads = 2;
 
 void plan_windows(Plan& p) {
-    const Dims& d = p.tensor("x").dims;
-    p.require(d.n == 5, "x has %d dimensions; the emulator computes 5", d.n);
+    int rank = p.tensor("x").rank();
+    p.require(rank == 4 || rank == 5, "x has %d dimensions, expected 4 or 5", rank);
+    Dims d = windows_of(p);
     plan_number(p, "innerPrecisionMode", 1);
     p.same_shape("x", "out");
     auto fits = [&](const char* name, int left_out) {
@@ -77,15 +86,15 @@ void plan_windows(Plan& p) {
         p.require(seen.product() == p.tensor(name).numel() && broadcast(seen, d, &both) && both == d,
                   "%s has shape %s, which does not fit %s", name, text(p.tensor(name).dims).c_str(), text(d).c_str());
     };
-    if (p.has("attenMaskOptional")) fits("attenMaskOptional", 2);
-    fits("relativePosBias", windows_axis(p));
+    if (p.has("attenMaskOptional")) fits("attenMaskOptional", kHeads);
+    fits("relativePosBias", kWindows);
 }
 
 void run_windows(Run& r) {
-    const Dims& d = r.tensor("x").dims;
-    auto x = r.read<double>(r.tensor("x")), bias = r.read<double>(as_seen(r, "relativePosBias", windows_axis(r)), d);
+    Dims d = windows_of(r);
+    auto x = r.read<double>(r.tensor("x")), bias = r.read<double>(as_seen(r, "relativePosBias", kWindows), d);
     Values mask(x.size(), 0);
-    if (r.has("attenMaskOptional")) mask = r.read<double>(as_seen(r, "attenMaskOptional", 2), d);
+    if (r.has("attenMaskOptional")) mask = r.read<double>(as_seen(r, "attenMaskOptional", kHeads), d);
     size_t length = size_t(d.back());
     for (size_t i = 0; i < x.size(); ++i) x[i] = x[i] * r.real("scaleValue") + mask[i] + bias[i];
     for (size_t row = 0; row < x.size(); row += length) {
@@ -95,40 +104,6 @@ void run_windows(Run& r) {
         for (size_t k = row; k < row + length; ++k) x[k] /= sum;
     }
     r.write(r.tensor("out"), x);
-}
-
-// -- attention joined along a ring: layout SBH ------------------------------------------------------------------------
-void plan_ring(Plan& p) {
-    const Dims &d = p.tensor("prevAttnOut").dims, &s = p.tensor("prevSoftmaxMax").dims;
-    const std::string layout = p.has("inputLayoutOptional") ? p.string("inputLayoutOptional") : "SBH";
-    p.require(layout == "SBH", "inputLayoutOptional is \"%s\"; the emulator computes SBH", layout.c_str());
-    p.require(d.n == 3 && s.n == 4 && s[0] == d[1] && s[2] == d[0] && s[3] == 8 && s[1] > 0 && d[2] % s[1] == 0,
-              "prevAttnOut has shape %s, prevSoftmaxMax %s", text(d).c_str(), text(s).c_str());
-    for (const char* name : {"curAttnOut", "attnOutOut"}) p.same_shape("prevAttnOut", name);
-    for (const char* name : {"prevSoftmaxSum", "curSoftmaxMax", "curSoftmaxSum", "softmaxMaxOut", "softmaxSumOut"})
-        p.same_shape("prevSoftmaxMax", name);
-}
-
-void run_ring(Run& r) {
-    const Dims &d = r.tensor("prevAttnOut").dims, &s = r.tensor("prevSoftmaxMax").dims;
-    auto x = r.read<double>(r.tensor("prevAttnOut")), y = r.read<double>(r.tensor("curAttnOut"));
-    auto top = r.read<double>(r.tensor("prevSoftmaxMax")), other_top = r.read<double>(r.tensor("curSoftmaxMax"));
-    auto sum = r.read<double>(r.tensor("prevSoftmaxSum")), other_sum = r.read<double>(r.tensor("curSoftmaxSum"));
-    Values share(top.size());
-    for (size_t i = 0; i < top.size(); ++i) {
-        double both = std::fmax(top[i], other_top[i]);
-        double a = sum[i] * std::exp(top[i] - both), b = other_sum[i] * std::exp(other_top[i] - both);
-        top[i] = both, sum[i] = a + b, share[i] = a / (a + b);
-    }
-    int64_t size = d[2] / s[1];
-    for (int64_t i = 0; i < int64_t(x.size()); ++i) {
-        int64_t h = i % d[2] / size, b = i / d[2] % d[1], t = i / d[2] / d[1];
-        double part = share[size_t(((b * s[1] + h) * s[2] + t) * s[3])];
-        x[size_t(i)] = x[size_t(i)] * part + y[size_t(i)] * (1 - part);
-    }
-    r.write(r.tensor("attnOutOut"), x);
-    r.write(r.tensor("softmaxMaxOut"), top);
-    r.write(r.tensor("softmaxSumOut"), sum);
 }
 
 // -- Adam with a running average of the parameters --------------------------------------------------------------------
@@ -185,7 +160,6 @@ ACLNN(aclnnSinkhorn,
       },
       run_sinkhorn)
 ACLNN(aclnnMaskedSoftmaxWithRelPosBias, plan_windows, run_windows)
-ACLNN(aclnnRingAttentionUpdate, plan_ring, run_ring)
 ACLNN(aclnnApplyFusedEmaAdam,
       PLAN {
           for (const char* name : {"varRef", "mRef", "vRef", "sRef"}) {

@@ -1,10 +1,12 @@
 // What precedes attention with latent keys and values: both projections with their norms, the rotation, and the write into
-// the caches. Weights, tokens and caches are BF16 or INT8; results are BF16.
+// the caches. Weights, tokens, caches and queries are BF16 or INT8.
 //
 // The formulas are not in the facts; they are the ones of the function's public description:
 //   query = split(rms_norm(x @ weightDq) @ weightUqQr): the first D of a head go through weightUk, the rest are rotated;
 //   x @ weightDkvKr: the first Hckv are normed into kvCacheRef, the rest are rotated into krCacheRef.
 // The rotation takes halves of even and odd places: y = x * cos + turned(x) * sin, pairs (2i, 2i + 1) first put into halves.
+#include <numeric>
+
 #include "optional.h"
 
 using namespace emu;
@@ -49,7 +51,7 @@ void plan_small(const Plan& p, const Sizes& s) {
     bool whole = is_small(p, "tokenX"), second = is_small(p, "weightUqQr");
     for (const char* name : {"tokenX", "weightDq", "weightUqQr", "weightDkvKr", "kvCacheRef", "krCacheRef"})
         p.require(is_small(p, name) || p.tensor(name).dtype == ACL_BF16, "%s has dtype %s; the emulator computes BF16 and INT8", name, dtype_name(p.tensor(name).dtype));
-    p.require(p.tensor("queryOut").dtype == ACL_BF16, "queryOut has dtype %s; the emulator computes BF16", dtype_name(p.tensor("queryOut").dtype));
+    p.require(is_small(p, "queryOut") || p.tensor("queryOut").dtype == ACL_BF16, "queryOut has dtype %s; the emulator computes BF16 and INT8", dtype_name(p.tensor("queryOut").dtype));
     for (const char* name : {"weightDq", "weightDkvKr"}) p.require(is_small(p, name) == whole, "%s has dtype %s beside tokenX", name, dtype_name(p.tensor(name).dtype));
     p.require(!whole || second, "weightUqQr must have dtype INT8 where tokenX has");
     plan_scale(p, "dequantScaleXOptional", whole, s.tokens, false);
@@ -61,7 +63,40 @@ void plan_small(const Plan& p, const Sizes& s) {
     plan_scale(p, "quantScaleCkrOptional", is_small(p, "krCacheRef"), s.rope, true);
     if (has_parameter(p, "weightQuantMode"))
         p.require(p.integer("weightQuantMode") == (whole ? 2 : second ? 1 : 0), "weightQuantMode is %lld, which the dtypes do not fit", wide(p.integer("weightQuantMode")));
+    if (has_parameter(p, "kvCacheQuantMode")) {
+        int64_t mode = p.integer("kvCacheQuantMode");
+        p.require(mode >= 0 && mode <= 2, "kvCacheQuantMode is %lld; the emulator computes 0 (none), 1 (one scale) and 2 (a scale for each column)", wide(mode));
+        p.require((mode > 0) == is_small(p, "kvCacheRef"), "kvCacheQuantMode is %lld, kvCacheRef has dtype %s", wide(mode), dtype_name(p.tensor("kvCacheRef").dtype));
+        if (mode > 0) plan_scale(p, "quantScaleCkvOptional", true, mode == 1 ? 1 : s.latent, false);
+    }
+    if (has_parameter(p, "queryQuantMode"))
+        p.require(p.integer("queryQuantMode") == int64_t(is_small(p, "queryOut")), "queryQuantMode is %lld, queryOut has dtype %s", wide(p.integer("queryQuantMode")), dtype_name(p.tensor("queryOut").dtype));
 }
+
+// Some results are called ...Optional in one version and not in another.
+std::string result_name(const Call& c, const char* name) { return has_parameter(c, name) ? name : std::string(name) + "Optional"; }
+
+bool asks_for_norm(const Call& c) {
+    return has_parameter(c, "queryNormFlag") ? c.flag("queryNormFlag") : given(c, result_name(c, "queryNormOut").c_str());
+}
+
+// Queries of INT8 have a scale for each head of a token. The normed rows before the query's second product are a result
+// where they are asked for, in the numbers of that product, with a scale for each token where these are INT8.
+void plan_results(const Plan& p, const Sizes& s) {
+    auto needed = [&](const char* plain, int64_t count) {
+        std::string name = result_name(p, plain);
+        p.require(given(p, name.c_str()) && p.tensor(name.c_str()).numel() == count, "%s must have %lld elements", name.c_str(), wide(count));
+    };
+    if (is_small(p, "queryOut")) needed("dequantScaleQNopeOut", s.tokens * s.heads);
+    if (!asks_for_norm(p)) return;
+    needed("queryNormOut", s.tokens * s.query);
+    int64_t dtype = p.tensor(result_name(p, "queryNormOut").c_str()).dtype;
+    p.require(dtype == p.tensor("weightUqQr").dtype, "queryNormOut has dtype %s, weightUqQr %s", dtype_name(int(dtype)), dtype_name(p.tensor("weightUqQr").dtype));
+    if (is_small(p, "weightUqQr")) needed("dequantScaleQNormOut", s.tokens);
+}
+
+// Caches that are no pages hold the tokens in their order.
+bool in_order(const Call& c) { return has_parameter(c, "cacheIndexOptional") && (cache_mode(c) == "BSND" || cache_mode(c) == "TND"); }
 
 // In pages of the matrix unit's blocks the columns stand in runs of 32 bytes, the places of a page beside each other.
 int64_t run_of(const Tensor& cache) { return 32 / int64_t(size_of(cache.dtype)); }
@@ -71,13 +106,12 @@ void plan_prolog(Plan& p) {
               text(p.tensor("weightUk").dims).c_str(), text(p.tensor("weightDq").dims).c_str());
     Sizes s = sizes(p);
     plan_small(p, s);
-    for (const char* name : {"kNopeClipAlphaOptional", "actualSeqLenOptional", "queryNormOutOptional", "dequantScaleQNormOutOptional", "dequantScaleQNopeOutOptional",
-                             "queryNormOut", "dequantScaleQNormOut", "dequantScaleQNopeOut"})
-        p.require(!given(p, name), "%s is not computed by the emulator", name);
-    for (const char* name : {"kvCacheQuantMode", "queryQuantMode", "ckvkrRepoMode", "quantScaleRepoMode"})
+    plan_results(p, s);
+    for (const char* name : {"kNopeClipAlphaOptional", "actualSeqLenOptional"}) p.require(!given(p, name), "%s is not computed by the emulator", name);
+    for (const char* name : {"ckvkrRepoMode", "quantScaleRepoMode"})
         p.require(!has_parameter(p, name) || p.integer(name) == 0, "%s: the emulator computes 0", name);
-    p.require(!has_parameter(p, "queryNormFlag") || !p.flag("queryNormFlag"), "queryNormFlag: the emulator computes false");
-    p.require(cache_mode(p) == "PA_BSND" || cache_mode(p) == "PA_NZ", "cacheModeOptional is \"%s\"; the emulator computes PA_BSND and PA_NZ", cache_mode(p).c_str());
+    p.require(in_order(p) || cache_mode(p) == "PA_BSND" || cache_mode(p) == "PA_NZ", "cacheModeOptional is \"%s\"; the emulator computes PA_BSND, PA_NZ and, without an index, BSND and TND",
+              cache_mode(p).c_str());
     for (const char* name : {"kvCacheRef", "krCacheRef"})
         if (cache_mode(p) == "PA_NZ") {
             const Tensor& cache = p.tensor(name);
@@ -91,7 +125,10 @@ void plan_prolog(Plan& p) {
               wide(p.tensor("rmsnormGammaCq").numel()), wide(p.tensor("rmsnormGammaCkv").numel()));
     p.require(s.rope % 2 == 0, "ropeSin has an odd last size");
     for (const char* name : {"ropeSin", "ropeCos"}) p.require(p.tensor(name).numel() == s.tokens * s.rope, "%s has shape %s", name, text(p.tensor(name).dims).c_str());
-    p.require(p.has(index_name(p)) && p.tensor(index_name(p)).numel() == s.tokens, "%s must name a slot for each of %lld tokens", index_name(p), wide(s.tokens));
+    if (in_order(p))
+        p.require(!p.has(index_name(p)) && p.tensor("kvCacheRef").numel() == s.tokens * s.latent && p.tensor("krCacheRef").numel() == s.tokens * s.rope,
+                  "caches in the order of %lld tokens have shapes %s and %s", wide(s.tokens), text(p.tensor("kvCacheRef").dims).c_str(), text(p.tensor("krCacheRef").dims).c_str());
+    else p.require(p.has(index_name(p)) && p.tensor(index_name(p)).numel() == s.tokens, "%s must name a slot for each of %lld tokens", index_name(p), wide(s.tokens));
     p.require(p.tensor("kvCacheRef").dims.back() == s.latent && p.tensor("krCacheRef").dims.back() == s.rope, "kvCacheRef has shape %s, krCacheRef %s",
               text(p.tensor("kvCacheRef").dims).c_str(), text(p.tensor("krCacheRef").dims).c_str());
     p.require(p.tensor("queryOut").numel() == s.tokens * s.heads * s.latent && p.tensor("queryOut").dims.back() == s.latent, "queryOut has shape %s",
@@ -168,6 +205,10 @@ void run_prolog(Run& r) {
     for (int64_t t = 0; t < s.tokens; ++t) norm(down.data() + t * s.query, gamma, r.real("rmsnormEpsilonCq"));
     Values stretched;
     if (is_small(r, "weightUqQr")) stretched = stretch(down, s.query, numbers(r, "smoothScalesCqOptional"));
+    if (asks_for_norm(r)) {
+        r.write(r.tensor(result_name(r, "queryNormOut").c_str()), down);
+        if (!stretched.empty()) r.write(r.tensor(result_name(r, "dequantScaleQNormOut").c_str()), stretched);
+    }
     auto up = product(down, r.read<double>(r.tensor("weightUqQr")), s.query, s.heads * (s.nope + s.rope));
     rescale(up, stretched, numbers(r, "dequantScaleWUqQrOptional"));
     auto keys = r.read<double>(r.tensor("weightUk"));
@@ -185,6 +226,7 @@ void run_prolog(Run& r) {
             Values part = rotated(head + s.nope, sin.data() + t * s.rope, cos.data() + t * s.rope, s.rope);
             turned.insert(turned.end(), part.begin(), part.end());
         }
+    if (is_small(r, "queryOut")) r.write(r.tensor(result_name(r, "dequantScaleQNopeOut").c_str()), stretch(query, s.latent, {}));
     r.write(r.tensor("queryOut"), query);
     r.write(r.tensor("queryRopeOut"), turned);
     auto latent = product(x, r.read<double>(r.tensor("weightDkvKr")), s.in, s.latent + s.rope);
@@ -192,7 +234,9 @@ void run_prolog(Run& r) {
     auto latent_gamma = r.read<double>(r.tensor("rmsnormGammaCkv"));
     bool blocks = cache_mode(r) == "PA_NZ";
     Values kv_scale = numbers(r, "quantScaleCkvOptional"), kr_scale = numbers(r, "quantScaleCkrOptional");
-    auto slots = r.read<int64_t>(r.tensor(index_name(r)));
+    std::vector<int64_t> slots(size_t(s.tokens));
+    if (in_order(r)) std::iota(slots.begin(), slots.end(), 0);
+    else slots = r.read<int64_t>(r.tensor(index_name(r)));
     auto kv = r.read<double>(r.tensor("kvCacheRef")), kr = r.read<double>(r.tensor("krCacheRef"));
     int64_t room = int64_t(kv.size()) / s.latent, rope_room = int64_t(kr.size()) / s.rope;
     for (int64_t t = 0; t < s.tokens; ++t) {

@@ -278,12 +278,15 @@ void plan_finalize(Plan& p, const Names& n) {
     p.require(p.tensor(n.bias).dims.back() == out[1], "%s has shape %s", n.bias, text(p.tensor(n.bias).dims).c_str());
 }
 
-// Of experts without a matrix: one that gives nothing, and one that gives the token itself. Which numbers they have is
-// written as [first, end); the facts name the ranges only, this is how they are commonly described.
+// Of experts without a matrix: one that gives nothing, one that gives the token itself, and one that gives
+// a1 * token + a2 * v with numbers of its own. Which numbers they have is written as [first, end); the facts name the
+// ranges and operands only, this is how they are commonly described.
 bool among(const Call& c, const char* name, int64_t expert) {
     if (!has_parameter(c, name) || c.ints(name).empty()) return false;
     return expert >= c.ints(name)[0] && expert < c.ints(name)[1];
 }
+
+constexpr const char* kConstants[] = {"a1Optional", "a2Optional", "vOptional"};
 
 bool has_range(const Call& c, const char* name) { return has_parameter(c, name) && !c.ints(name).empty(); }
 
@@ -303,14 +306,16 @@ void run_finalize(Run& r, const Names& n) {
     if (r.has(n.experts)) experts = r.read<int64_t>(r.tensor(n.experts));
     auto nothing = [&](int64_t e) { return among(r, "zeroExpertRange", e); };
     auto itself = [&](int64_t e) { return among(r, "copyExpertRange", e); };
+    auto constant = [&](int64_t e) { return among(r, "constantExpertRange", e); };
     if (r.has(n.bias)) {
         bias = r.read<double>(r.tensor(n.bias));
         for (int64_t e : experts)
-            if (!nothing(e) && !itself(e))
+            if (!nothing(e) && !itself(e) && !constant(e))
                 checked_index(e, int64_t(bias.size()) / std::max<int64_t>(length, 1), n.experts);
     }
-    std::vector<double> tokens;
-    if (has_range(r, "copyExpertRange")) tokens = r.read<double>(r.tensor("xOptional"));
+    std::vector<double> tokens, constants[3];
+    if (has_range(r, "copyExpertRange") || has_range(r, "constantExpertRange")) tokens = r.read<double>(r.tensor("xOptional"));
+    for (int i = 0; i < 3 && has_range(r, "constantExpertRange"); ++i) constants[i] = r.read<double>(r.tensor(kConstants[i]));
     for (int64_t i = 0; i < rows; ++i)
         for (int64_t j = 0; j < k; ++j) {
             int64_t at = places[size_t(n.by_column ? j * rows + i : i * k + j)];
@@ -319,6 +324,13 @@ void run_finalize(Run& r, const Names& n) {
             if (itself(experts[pair])) {
                 for (int64_t d = 0; d < length; ++d)
                     y[size_t(i * length + d)] += scales[pair] * tokens[size_t(i * length + d)];
+                continue;
+            }
+            if (constant(experts[pair])) {
+                size_t e = size_t(experts[pair] - r.ints("constantExpertRange")[0]);
+                for (size_t d = 0; d < size_t(length); ++d)
+                    y[size_t(i * length) + d] += scales[pair] * (constants[0][e] * tokens[size_t(i * length) + d] +
+                                                                 constants[1][e] * constants[2][e * size_t(length) + d]);
                 continue;
             }
             bool kept = at >= 0 && (at + 1) * length <= int64_t(x.size());
@@ -331,18 +343,31 @@ void run_finalize(Run& r, const Names& n) {
     r.write(r.tensor("out"), y);
 }
 
-// Later versions know experts that are no matrices: zeros, copies, and constants, whose formula no fact tells.
+// Later versions know experts that are no matrices.
 void plan_finalize_plain(Plan& p) {
-    p.require(p.ints("constantExpertRange").empty(), "constantExpertRange is not computed by the emulator");
-    for (const char* name : {"zeroExpertRange", "copyExpertRange"}) {
+    for (const char* name : {"zeroExpertRange", "copyExpertRange", "constantExpertRange"}) {
         const auto& range = p.ints(name);
         if (range.empty()) continue;
         p.require(range.size() == 2 && range[0] >= 0 && range[1] >= range[0], "%s must be a first expert and an end", name);
         if (!p.has(kSecond.experts)) refuse(ACLNN_ERR_PARAM_NULLPTR, "%s must not be null beside %s", kSecond.experts, name);
     }
-    if (has_range(p, "copyExpertRange")) {
-        if (!p.has("xOptional")) refuse(ACLNN_ERR_PARAM_NULLPTR, "xOptional must not be null beside copyExpertRange");
-        p.shape("xOptional", p.tensor("out").dims);
+    auto needed = [&](const char* name, const char* range) {
+        if (!p.has(name)) refuse(ACLNN_ERR_PARAM_NULLPTR, "%s must not be null beside %s", name, range);
+    };
+    for (const char* range : {"copyExpertRange", "constantExpertRange"})
+        if (has_range(p, range)) {
+            needed("xOptional", range);
+            p.shape("xOptional", p.tensor("out").dims);
+        }
+    if (has_range(p, "constantExpertRange")) {
+        const auto& range = p.ints("constantExpertRange");
+        for (const char* name : kConstants) {
+            needed(name, "constantExpertRange");
+            if (name != kConstants[2])
+                p.require(p.tensor(name).numel() == range[1] - range[0], "%s has shape %s for %lld experts", name,
+                          text(p.tensor(name).dims).c_str(), static_cast<long long>(range[1] - range[0]));
+        }
+        p.shape(kConstants[2], {range[1] - range[0], p.tensor("out").dims[1]});
     }
     int64_t mode = p.integer("dropPadMode");
     p.require(mode >= 0 && mode <= 3, "dropPadMode is %lld, expected 0 to 3", static_cast<long long>(mode));

@@ -625,18 +625,23 @@ void run_permute_again(Run& r) {
 }
 
 // -- gating ----------------------------------------------------------------------------------------------------------
-// Groups are judged by the sum of their topN best; scores are sigmoids, addNum only helps in choosing.
+// Groups are judged by the sum of their topN best; scores are sigmoids, addNum only helps in choosing. An expert may stand
+// in several places: its row of mappingTable has their numbers, as many as mappingNum says. The facts do not tell which of
+// them a token takes; here tokens take them in turn.
 void plan_fused(Plan& p) {
     const Dims& d = p.tensor("x").dims;
     int64_t groups = p.integer("groupNum"), some = p.integer("groupTopk"), top = p.integer("topN"), k = p.integer("topK");
     p.require(p.integer("activateType") == 0, "activateType is %lld, expected 0 (sigmoid)", wide(p.integer("activateType")));
-    p.require(!p.flag("enableExpertMapping"), "enableExpertMapping is not computed by the emulator");
     p.require(groups >= 1 && d[1] % groups == 0 && some >= 1 && some <= groups, "groupTopk is %lld of %lld groups of %lld experts",
               wide(some), wide(groups), wide(d[1]));
     p.require(top >= 1 && top <= d[1] / groups, "topN is %lld of %lld", wide(top), wide(d[1] / groups));
     p.require(k >= 1 && k <= some * (d[1] / groups), "topK is %lld of %lld", wide(k), wide(some * (d[1] / groups)));
     p.shape("addNum", {d[1]});
     for (const char* name : {"y", "indices"}) p.shape(name, {d[0], k});
+    if (!p.flag("enableExpertMapping")) return;
+    const Dims& table = p.tensor("mappingTable").dims;
+    p.shape("mappingNum", {d[1]});
+    p.require(table.n == 2 && table[0] == d[1], "mappingTable has shape %s for %lld experts", text(table).c_str(), wide(d[1]));
 }
 
 void run_fused(Run& r) {
@@ -664,6 +669,15 @@ void run_fused(Run& r) {
         for (int64_t e : chosen) {
             y.push_back(score[size_t(e)] / (r.flag("isNorm") ? sum : 1) * r.real("scale"));
             found.push_back(e);
+        }
+    }
+    if (r.flag("enableExpertMapping")) {
+        auto many = r.read<int64_t>(r.tensor("mappingNum")), table = r.read<int64_t>(r.tensor("mappingTable"));
+        int64_t width = r.tensor("mappingTable").dims[1];
+        for (size_t i = 0; i < found.size(); ++i) {
+            int64_t e = found[i];
+            if (many[size_t(e)] < 1 || many[size_t(e)] > width) fault("mappingNum holds %lld, mappingTable has %lld columns", wide(many[size_t(e)]), wide(width));
+            found[i] = table[size_t(e * width + int64_t(i) / k % many[size_t(e)])];
         }
     }
     r.write(r.tensor("y"), y);

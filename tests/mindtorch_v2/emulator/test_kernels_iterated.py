@@ -48,6 +48,10 @@ CASES = [
     Direct("aclnnMaskedSoftmaxWithRelPosBias", {"x": WINDOWS, "relativePosBias": BIAS[None, None], "scaleValue": 1.0,
                                                 "innerPrecisionMode": 0},
            {"out": softmax(wide(WINDOWS) + BIAS).astype(F)}),
+    *(Direct("aclnnMaskedSoftmaxWithRelPosBias",
+             {"x": WINDOWS.reshape(-1, *WINDOWS.shape[2:]), "relativePosBias": BIAS, "scaleValue": 0.5,
+              "innerPrecisionMode": 0, **mask}, {"out": out.reshape(-1, *WINDOWS.shape[2:]).astype(F)})
+      for mask, out in (({"attenMaskOptional": MASK}, JOINED), ({}, softmax(wide(WINDOWS) * 0.5 + BIAS)))),
     *(Direct("aclnnApplyFusedEmaAdam", {**STATE, "step": np.array([3]), "lr": 0.01, "emaDecay": 0.5, "beta1": 0.9,
                                         "beta2": 0.99, "eps": 1e-6, "mode": mode, "biasCorrection": True,
                                         "weightDecay": 0.1}, averaged(mode)) for mode in (0, 1)),

@@ -424,6 +424,52 @@ def test_what_precedes_latent_attention_in_bytes(whole: bool, mode: str) -> None
     assert refused("aclnnMlaPrologV2", **{**values, "kvCacheRef": some(2, 4, 1, latent)}) == 161002
 
 
+@pytest.mark.parametrize("second", (False, True))
+def test_latent_attention_of_bytes_in_order(second: bool) -> None:
+    """Queries of INT8 with their scales, normed rows given back, caches in the order of the tokens."""
+
+    def some(*shape: int) -> np.ndarray:
+        return (RNG.standard_normal(shape) / 4).astype(BF)
+
+    x, dq, uk, dkv = some(TOKENS, IN), some(IN, QUERY), some(HEADS, NOPE, LATENT), some(IN, LATENT + ROPE)
+    columns = HEADS * (NOPE + ROPE)
+    uq = RNG.integers(-100, 100, (QUERY, columns)).astype(np.int8) if second else some(QUERY, columns)
+    gq, gk, sin, cos = some(QUERY), some(LATENT), some(TOKENS, ROPE), some(TOKENS, ROPE)
+    by_column, one = RNG.uniform(0.001, 0.003, columns).astype(F), np.array([40], F)
+    modes = ("weightQuantMode", "kvCacheQuantMode", "queryQuantMode", "ckvkrRepoMode", "quantScaleRepoMode", "tileSize")
+    values: dict[str, Any] = {
+        "tokenX": x, "weightDq": dq, "weightUqQr": uq, "weightUk": uk, "weightDkvKr": dkv, "rmsnormGammaCq": gq,
+        "rmsnormGammaCkv": gk, "ropeSin": sin, "ropeCos": cos, "kvCacheRef": np.zeros((TOKENS, 1, LATENT), np.int8),
+        "krCacheRef": np.zeros((TOKENS, 1, ROPE), BF), "quantScaleCkvOptional": one, "rmsnormEpsilonCq": 1e-5,
+        "rmsnormEpsilonCkv": 1e-5, "cacheModeOptional": "TND", **dict.fromkeys(modes, 0), "qcQrScale": 1.0,
+        "kcScale": 1.0, "queryNormFlag": True, "kNopeClipAlpha": 1.0, "kvCacheQuantMode": 1, "queryQuantMode": 1,
+        "weightQuantMode": int(second), "queryOut": Out((TOKENS, HEADS, LATENT), "int8"),
+        "queryRopeOut": Out((TOKENS, HEADS, ROPE), "bfloat16"), "dequantScaleQNopeOut": Out((TOKENS, HEADS, 1)),
+        "queryNormOut": Out((TOKENS, QUERY), "int8" if second else "bfloat16"),
+    }  # fmt: skip
+    down = rms(wide(x) @ wide(dq), gq)
+    step = np.abs(down).max(-1, keepdims=True) / 127
+    if second:
+        values |= {"dequantScaleWUqQrOptional": by_column[None], "dequantScaleQNormOut": Out((TOKENS, 1))}
+    heads = np.rint(down / step) @ wide(uq) * step * wide(by_column) if second else down @ wide(uq)
+    query = np.einsum("thd,hdl->thl", heads.reshape(TOKENS, HEADS, -1)[..., :NOPE], wide(uk))
+    scale = np.abs(query).max(-1, keepdims=True) / 127
+    latent = wide(x) @ wide(dkv)
+    kv, kr, got_query, _, got_scale, normed, *more = call("aclnnMlaPrologV3", **values)
+    np.testing.assert_array_equal(kv[:, 0], np.clip(np.rint(rms(latent[:, :LATENT], gk) * 40), -128, 127))
+    np.testing.assert_allclose(wide(kr[:, 0]), rotated(latent[:, LATENT:], wide(sin), wide(cos)), atol=2e-2)
+    np.testing.assert_allclose(got_scale, scale, rtol=1e-5)
+    np.testing.assert_array_equal(got_query, np.rint(query / scale))
+    np.testing.assert_allclose(wide(normed), np.rint(down / step) if second else down, rtol=1e-2)
+    for found in more:
+        np.testing.assert_allclose(found, step, rtol=1e-5)
+    wrong: list[dict[str, Any]] = [{"queryQuantMode": 0}, {"kvCacheQuantMode": 0}, {"kvCacheQuantMode": 2},
+                                   {"dequantScaleQNopeOut": None}, {"queryNormOut": None}, {"kvCacheQuantMode": 3},
+                                   {"krCacheRef": some(TOKENS + 1, 1, ROPE)}]  # fmt: skip
+    for change in wrong:
+        assert refused("aclnnMlaPrologV3", **{**values, **change}) == 161002, change
+
+
 def test_the_libraries_are_there() -> None:
     for name in ("libhccl.so", "libhcomm.so"):
         assert ctypes.CDLL(str(library_folder() / name)).HcclAllReduce

@@ -77,6 +77,9 @@ def fused() -> tuple[np.ndarray, np.ndarray]:
 
 
 FUSED, FUSED_IDX = fused()
+COPIES = np.array([1, 2, 3, 1, 2, 3, 1, 2], I32)
+COPY_TABLE = np.arange(24, dtype=I32).reshape(8, 3) * 5
+IN_TURN = COPY_TABLE[FUSED_IDX, np.arange(4)[:, None] % COPIES[FUSED_IDX]]
 GATE_X, GATE_IDX, GATE_G = make(3, 6, dtype=F), np.array([[1, 4], [0, 5], [3, 2]], I32), make(3, 2, dtype=F)
 
 
@@ -119,6 +122,13 @@ OTHER_ROWS = wide(ROWS)[PLACES].reshape(5, 2, 4) + wide(SMOOTH)[np.minimum(OTHER
 OTHER_ROWS[(OTHER_CHOICE == 3) | (OTHER_CHOICE == 4)] = 0
 OTHER_ROWS[2, 1] = wide(OTHER_TOKENS)[2]
 OTHER_OUT = wide(TOKENS) + (OTHER_ROWS * wide(PROBS)[..., None]).sum(1)
+CONSTANT: dict[str, Any] = {"a1Optional": np.array([2, 3], F), "a2Optional": np.array([4, 5], F),
+                            "vOptional": make(2, 4, dtype=F), "xOptional": OTHER_TOKENS}  # fmt: skip
+CONSTANT_ROWS = OTHER_ROWS.copy()
+for e, pair in ((0, (0, 0)), (1, (4, 0))):
+    CONSTANT_ROWS[pair] = (CONSTANT["a1Optional"][e] * wide(OTHER_TOKENS)[pair[0]]
+                           + CONSTANT["a2Optional"][e] * wide(CONSTANT["vOptional"][e]))  # fmt: skip
+CONSTANT_OUT = wide(TOKENS) + (CONSTANT_ROWS * wide(PROBS)[..., None]).sum(1)
 
 CASES = [
     Direct("aclnnMoeTokenPermuteWithEp", {"tokens": TOKENS, "indices": CHOICE, "probsOptional": PROBS,
@@ -186,11 +196,17 @@ CASES = [
     Direct("aclnnMoeFinalizeRoutingV3", {**FINAL, "expertIdxOptional": OTHER_CHOICE, "zeroExpertRange": [3, 5],
                                          "copyExpertRange": [5, 6], "xOptional": OTHER_TOKENS},
            {"out": OTHER_OUT.astype(F)}),
+    Direct("aclnnMoeFinalizeRoutingV3", {**FINAL, "expertIdxOptional": OTHER_CHOICE, "constantExpertRange": [3, 5],
+                                         "copyExpertRange": [5, 6], **CONSTANT}, {"out": CONSTANT_OUT.astype(F)}),
     Direct("aclnnMoeFinalizeRoutingV4", {**FINAL, "k": 2}, {"out": FINAL_OUT.astype(F)}),
     Direct("aclnnMoeFusedTopk",
            {"x": LOGITS, "addNum": ADD, "mappingNum": np.ones(8, I32), "mappingTable": np.zeros((8, 1), I32),
             "groupNum": 4, "groupTopk": 2, "topN": 2, "topK": 3, "activateType": 0, "isNorm": True, "scale": 2.5,
             "enableExpertMapping": False}, {"y": FUSED, "indices": FUSED_IDX}),
+    Direct("aclnnMoeFusedTopk",
+           {"x": LOGITS, "addNum": ADD, "mappingNum": COPIES, "mappingTable": COPY_TABLE, "groupNum": 4, "groupTopk": 2,
+            "topN": 2, "topK": 3, "activateType": 0, "isNorm": True, "scale": 2.5, "enableExpertMapping": True},
+           {"y": FUSED, "indices": IN_TURN}),
     *(Direct("aclnnMoeGatingTopKBackward",
              {"xNorm": norm(kind), "gradY": GATE_G, "expertIdx": GATE_IDX, "renorm": int(renorm), "normType": kind,
               "routedScalingFactor": 1.5, "eps": 1e-3},
@@ -219,9 +235,21 @@ def test_wrong_ranges_and_maps() -> None:
     outs = {"permuteTokensOut": Out((10, 4)), "sortedIndicesOut": Out((10,), "int32")}
     mapped = {"tokens": TOKENS, "routingMap": lonely, "numOutTokens": 10, "dropAndPad": False}
     assert refused("aclnnMoeTokenPermuteWithRoutingMap", **mapped, **outs) == 507015
-    for wrong in ({"zeroExpertRange": [1]}, {"zeroExpertRange": [4, 3]}, {"constantExpertRange": [3, 4]}):
+    for wrong in ({"zeroExpertRange": [1]}, {"zeroExpertRange": [4, 3]}, {"constantExpertRange": [3, 4], **CONSTANT}):
         assert refused("aclnnMoeFinalizeRoutingV3", **{**FINAL, **wrong}, out=Out((5, 4))) == 161002
     assert refused("aclnnMoeFinalizeRoutingV3", **{**FINAL, "copyExpertRange": [3, 4]}, out=Out((5, 4))) == 161001
+    for name in CONSTANT:
+        some = {**FINAL, "constantExpertRange": [3, 5], **CONSTANT, name: None}
+        assert refused("aclnnMoeFinalizeRoutingV3", **some, out=Out((5, 4))) == 161001
+
+
+def test_a_number_of_copies_that_the_table_does_not_have() -> None:
+    given = {"x": LOGITS, "addNum": ADD, "mappingNum": np.full(8, 4, I32), "mappingTable": COPY_TABLE, "groupNum": 4,
+             "groupTopk": 2, "topN": 2, "topK": 3, "activateType": 0, "isNorm": True, "scale": 2.5,
+             "enableExpertMapping": True}  # fmt: skip
+    outs = {"y": Out((4, 3)), "indices": Out((4, 3), "int32")}
+    assert refused("aclnnMoeFusedTopk", **given, **outs) == 507015
+    assert refused("aclnnMoeFusedTopk", **{**given, "mappingTable": COPY_TABLE[:7]}, **outs) == 161002
 
 
 def test_a_bias_of_an_expert_that_is_not_there() -> None:

@@ -230,6 +230,14 @@ TOKENS, PLACES, WEIGHTS = floats(3, 4), np.array([4, 0, 2, 1, 5, 3], np.int32), 
 EXPANDED = floats(6, 4)
 SENT = np.zeros((6, 4), F)
 SENT[PLACES] = (TOKENS[:, None] * WEIGHTS[..., None]).reshape(6, 4)
+# Two experts with four places each; one pair had no room.
+ROOMS, ROOM_BIAS, ROOM_EXPERTS = floats(2, 4, 4), floats(2, 4), np.array([[1, 0], [0, 0], [1, 1]], np.int32)
+KEPT = PLACES != 2
+ROOMS_GRAD = np.zeros((8, 4), F)
+ROOMS_GRAD[PLACES[KEPT]] = (TOKENS[:, None] * WEIGHTS[..., None]).reshape(6, 4)[KEPT]
+ROOMS_GRAD = ROOMS_GRAD.reshape(2, 4, 4)
+ROOM_ROWS = ROOMS.reshape(8, 4)[PLACES] * KEPT[:, None] + ROOM_BIAS[ROOM_EXPERTS.reshape(-1)]
+ROOM_SCALES = (ROOM_ROWS.reshape(3, 2, 4) * TOKENS[:, None]).sum(-1)
 
 CASES = [
     Direct("aclnnThreeInterpolateBackward", {"grad_x": G3, "idx": INDEX, "weight": SHARE, "m": 6},
@@ -249,6 +257,11 @@ CASES = [
             "dropPadMode": 0, "activeNum": 0, "expertNum": 0, "expertCapacity": 0},
            {"gradExpandedXOut": SENT,
             "gradScalesOut": (EXPANDED[PLACES].reshape(3, 2, 4) * TOKENS[:, None]).sum(-1)}),
+    Direct("aclnnMoeFinalizeRoutingV2Grad",
+           {"gradY": TOKENS, "expandedRowIdx": np.where(PLACES == 2, -1, PLACES).astype(PLACES.dtype),
+            "expandedXOptional": ROOMS, "scalesOptional": WEIGHTS, "expertIdxOptional": ROOM_EXPERTS,
+            "biasOptional": ROOM_BIAS, "dropPadMode": 1, "activeNum": 0, "expertNum": 2, "expertCapacity": 4},
+           {"gradExpandedXOut": ROOMS_GRAD, "gradScalesOut": ROOM_SCALES.astype(F)}),
 ]  # fmt: skip
 
 
