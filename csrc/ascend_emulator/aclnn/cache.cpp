@@ -46,17 +46,57 @@ struct Pages {
 };
 
 // -- tokens (.., heads, size) into pages -------------------------------------------------------------------------------
+// Keys (batch, length, heads, size) go to a cache whose pages hold one head: of each sample and head the last
+// compressLens tokens before seqLens stand in a row from the slot of the two. The facts have ranks only; this is how a
+// cache with a window for each head is commonly described.
+bool in_windows(const Call& c, const char* from) { return c.tensor(from).rank() == 4; }
+
+void plan_windows(const Plan& p, const char* from, const char* to, bool blocks) {
+    const Dims &x = p.tensor(from).dims, &c = p.tensor(to).dims;
+    p.require(!blocks && c.n == 4 && c[1] > 0 && c[2] == 1 && c[3] == x[3], "%s has shape %s, %s %s", from, text(x).c_str(), to, text(c).c_str());
+    p.same_dtype(from, to);
+    auto count = [&](const char* name, int64_t n) {
+        p.require(p.has(name) && p.tensor(name).numel() == n, "%s must have %lld elements", name, wide(n));
+    };
+    for (const char* name : {"slotMapping", "compressLensOptional"}) count(name, x[0] * x[2]);
+    count("seqLensOptional", x[0]);
+    p.require(!p.has("compressSeqOffsetOptional"), "compressSeqOffsetOptional is not computed by the emulator");
+}
+
+void run_windows(const Run& r, const char* from, const char* to) {
+    const Tensor &x = r.tensor(from), &cache = r.tensor(to);
+    const Dims& d = x.dims;
+    auto slots = r.read<int64_t>(r.tensor("slotMapping")), kept = r.read<int64_t>(r.tensor("compressLensOptional"));
+    auto lengths = r.read<int64_t>(r.tensor("seqLensOptional"));
+    int64_t places = cache.dims[0] * cache.dims[1];
+    by_bits(x, [&](auto zero) {
+        using T = decltype(zero);
+        auto values = r.read<T>(x), held = r.read<T>(cache);
+        for (int64_t i = 0; i < int64_t(slots.size()); ++i) {
+            int64_t b = i / d[2], h = i % d[2], n = kept[size_t(i)], end = lengths[size_t(b)], slot = slots[size_t(i)];
+            if (slot < 0) continue;
+            if (end < 0 || end > d[1]) fault("seqLensOptional holds %lld, %s has length %lld", wide(end), from, wide(d[1]));
+            if (n < 0 || n > end || slot > places - n) fault("compressLensOptional holds %lld of %lld tokens, for slot %lld of %lld", wide(n), wide(end), wide(slot), wide(places));
+            for (int64_t t = 0; t < n; ++t)
+                std::copy_n(values.begin() + ((b * d[1] + end - n + t) * d[2] + h) * d[3], d[3], held.begin() + (slot + t) * d[3]);
+        }
+        r.write(cache, held);
+    });
+}
+
 void plan_scatter(const Plan& p, const char* from, const char* to, bool blocks) {
     const Dims &x = p.tensor(from).dims, &c = p.tensor(to).dims;
+    if (in_windows(p, from)) return plan_windows(p, from, to, blocks);
     bool fits = x.n == 3 && c.n == 4 && (blocks ? c[1] * c[3] == x[1] * x[2] : c[2] == x[1] && c[3] == x[2]);
     p.require(fits, "%s has shape %s, %s %s", from, text(x).c_str(), to, text(c).c_str());
     p.shape("slotMapping", {x[0]});
     p.same_dtype(from, to);
     for (const char* name : {"compressLensOptional", "compressSeqOffsetOptional", "seqLensOptional"})
-        p.require(!given(p, name), "%s: compressed caches are not computed by the emulator", name);
+        p.require(!given(p, name), "%s belongs to keys of 4 dimensions", name);
 }
 
 void scatter(const Run& r, const char* from, const char* to, bool blocks) {
+    if (in_windows(r, from)) return run_windows(r, from, to);
     const Tensor &x = r.tensor(from), &cache = r.tensor(to);
     auto slots = r.read<int64_t>(r.tensor("slotMapping"));
     Pages pages(cache.dims, blocks);
@@ -564,7 +604,8 @@ ACLNN(aclnnScatterPaKvCache,
       PLAN {
           plan_mode(p, "cacheModeOptional");
           const std::string mode = p.has("scatterModeOptional") ? p.string("scatterModeOptional") : "None";
-          p.require(mode == "None" || mode.empty(), "scatterModeOptional is \"%s\"; the emulator computes None", mode.c_str());
+          const char* known = in_windows(p, "key") ? "Alibi" : "None";
+          p.require(mode == "None" || mode.empty() || mode == known, "scatterModeOptional is \"%s\"; the emulator computes %s", mode.c_str(), known);
           for (const char* name : {"stridesOptional", "offsetsOptional"})
               for (int64_t v : p.ints(name)) p.require(v == (name[0] == 's' ? 1 : 0), "%s is not computed by the emulator", name);
           plan_scatter(p, "key", "keyCacheRef", in_blocks(p, "cacheModeOptional"));

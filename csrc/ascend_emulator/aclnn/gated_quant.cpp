@@ -240,51 +240,60 @@ void write_quantized(const Run& r, Values y, int64_t half, const char* scale, co
     else r.write(r.tensor("yOut"), within(y, r.tensor("yOut").dtype));
 }
 
-void plan_quant(const Plan& p, const char* scale) {
+int64_t group_count(const Call& c) { return c.has("groupIndexOptional") ? c.tensor("groupIndexOptional").numel() : 1; }
+
+void plan_quant(const Plan& p, const char* scale, const char* offset) {
     Dims half = halved(p, "x");
     need_bytes(p, "yOut");
     p.shape("yOut", half);
     bool dynamic = is_dynamic(p);
     p.require(dynamic || p.has(scale), "static quantization needs %s", scale);
     if (dynamic) p.shape("scaleOut", without_last(half));
-    if (!p.has(scale)) return;
-    int64_t groups = p.has("groupIndexOptional") ? p.tensor("groupIndexOptional").numel() : 1;
-    int64_t n = p.tensor(scale).numel(), length = half.back();
-    p.require(n == 1 || n == groups || n == length || n == groups * length, "%s has shape %s, which does not fit", scale,
-              text(p.tensor(scale).dims).c_str());
+    for (const char* name : {scale, offset}) {
+        if (!p.has(name)) continue;
+        int64_t n = p.tensor(name).numel(), groups = group_count(p), length = half.back();
+        p.require(n == 1 || n == groups || n == length || n == groups * length, "%s has shape %s, which does not fit", name,
+                  text(p.tensor(name).dims).c_str());
+    }
 }
 
-void plan_second(Plan& p) {
-    plan_quant(p, "smoothScalesOptional");
-    int64_t type = p.integer("groupListType");
+// The first version has ends of groups and INT8 only.
+int64_t group_type(const Call& c) { return has_parameter(c, "groupListType") ? c.integer("groupListType") : 0; }
+
+void plan_swiglu(Plan& p) {
+    plan_quant(p, "smoothScalesOptional", "offsetsOptional");
+    int64_t type = group_type(p);
     p.require(type == 0 || type == 1, "groupListType is %lld, expected 0 or 1", static_cast<long long>(type));
-    need_stated(p, "dstType", "yOut");
-    if (p.has("offsetsOptional")) {
-        p.require(p.has("smoothScalesOptional"), "offsetsOptional needs smoothScalesOptional");
-        p.same_shape("smoothScalesOptional", "offsetsOptional");
-    }
+    if (has_parameter(p, "dstType")) need_stated(p, "dstType", "yOut");
+    p.require(!p.has("offsetsOptional") || p.has("smoothScalesOptional"), "offsetsOptional needs smoothScalesOptional");
+}
+
+void run_swiglu(Run& r) {
+    int64_t half = r.tensor("x").dims.back() / 2;
+    write_quantized(r, gated(r.read<double>(r.tensor("x")), half, r.flag("activateLeft")), half, "smoothScalesOptional",
+                    "offsetsOptional", group_type(r));
 }
 
 // INT32 stands for x * weightScale * activationScale (+ bias, before the scales where it is INT32 too).
 template <bool again>
 void plan_dequant(Plan& p) {
     const Dims& d = p.tensor("x").dims;
-    plan_quant(p, "quantScaleOptional");
+    plan_quant(p, "quantScaleOptional", "quantOffsetOptional");
     bool whole = p.tensor("x").dtype == ACL_INT32;
     p.require(whole == p.has("weightScaleOptional"), whole ? "INT32 needs weightScaleOptional"
                                                            : "weightScaleOptional belongs to INT32");
     if (whole) {
-        int64_t groups = p.has("groupIndexOptional") ? p.tensor("groupIndexOptional").numel() : 1;
         int64_t n = p.tensor("weightScaleOptional").numel();
-        p.require(n == d.back() || n == groups * d.back(), "weightScaleOptional has shape %s, x %s",
+        p.require(n == d.back() || n == group_count(p) * d.back(), "weightScaleOptional has shape %s, x %s",
                   text(p.tensor("weightScaleOptional").dims).c_str(), text(d).c_str());
     }
     if (p.has("activationScaleOptional"))
         p.require(p.tensor("activationScaleOptional").numel() == rows_of(d), "activationScaleOptional has shape %s, x %s",
                   text(p.tensor("activationScaleOptional").dims).c_str(), text(d).c_str());
-    if (p.has("biasOptional"))
-        p.require(p.tensor("biasOptional").dims.back() == d.back(), "biasOptional has shape %s",
-                  text(p.tensor("biasOptional").dims).c_str());
+    if (p.has("biasOptional")) {
+        int64_t n = p.tensor("biasOptional").numel();
+        p.require(n == d.back() || n == group_count(p) * d.back(), "biasOptional has shape %s", text(p.tensor("biasOptional").dims).c_str());
+    }
     if constexpr (again) {
         need_stated(p, "dstType", "yOut");
         const std::string round = p.has("roundModeOptional") ? p.string("roundModeOptional") : "";
@@ -367,11 +376,8 @@ ACLNN(aclnnSwigluClamp, PLAN { p.shape("y", halved(p, "x")); p.same_dtype("x", "
     int64_t half = r.tensor("x").dims.back() / 2;
     r.write(r.tensor("y"), gated(r.read<double>(r.tensor("x")), half, true, r.real("limit")));
 })
-ACLNN(aclnnSwiGluQuantV2, plan_second, RUN {
-    int64_t half = r.tensor("x").dims.back() / 2;
-    write_quantized(r, gated(r.read<double>(r.tensor("x")), half, r.flag("activateLeft")), half, "smoothScalesOptional",
-                    "offsetsOptional", r.integer("groupListType"));
-}, NARROW)
+ACLNN(aclnnSwiGluQuant, plan_swiglu, run_swiglu)
+ACLNN(aclnnSwiGluQuantV2, plan_swiglu, run_swiglu, NARROW)
 ACLNN(aclnnDequantSwigluQuant, plan_dequant<false>, run_dequant, NARROW)
 ACLNN(aclnnDequantSwigluQuantV2, plan_dequant<true>, run_dequant, NARROW)
 ACLNN(aclnnGeluQuant, plan_gelu, run_gelu, NARROW)

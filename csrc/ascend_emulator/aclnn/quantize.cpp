@@ -406,50 +406,6 @@ void run_rms_dynamic(Run& r) {
     write_dynamic(r, x, length, "yOut", "scaleOut");
 }
 
-// -- gated rows ------------------------------------------------------------------------------------------------------
-std::string gate_mode(const Call& c) { return c.has("quantModeOptional") && !c.string("quantModeOptional").empty() ? c.string("quantModeOptional") : "static"; }
-
-void plan_swiglu_quant(Plan& p) {
-    const Dims& d = p.tensor("x").dims;
-    p.require(d.n >= 2 && d.back() % 2 == 0, "x has shape %s; its last dimension must be even", text(d).c_str());
-    const std::string mode = gate_mode(p);
-    p.require(mode == "dynamic" || mode == "static", "quantModeOptional is \"%s\", expected dynamic or static",
-              mode.c_str());
-    Dims half = d;
-    half[d.n - 1] /= 2;
-    p.shape("yOut", half);
-    p.require(mode == "dynamic" || p.has("smoothScalesOptional"), "static quantization needs smoothScalesOptional");
-    if (mode == "dynamic") p.shape("scaleOut", without_last(d));
-    if (!p.has("smoothScalesOptional")) return;
-    int64_t groups = p.has("groupIndexOptional") ? p.tensor("groupIndexOptional").numel() : 1;
-    int64_t count = p.tensor("smoothScalesOptional").numel(), whole = groups * half.back();
-    p.require(count == whole, "smoothScalesOptional has %lld elements, expected %lld", static_cast<long long>(count),
-              static_cast<long long>(whole));
-}
-
-void run_swiglu_quant(Run& r) {
-    const Dims& d = r.tensor("x").dims;
-    auto x = r.read<double>(r.tensor("x"));
-    size_t length = size_t(d.back() / 2);
-    bool left = r.flag("activateLeft");
-    std::vector<double> y;
-    for (size_t row = 0; row < x.size(); row += 2 * length)
-        for (size_t k = row; k < row + length; ++k)
-            y.push_back(left ? silu(x[k]) * x[k + length] : x[k] * silu(x[k + length]));
-    smooth(r, y, int64_t(length), "smoothScalesOptional", "groupIndexOptional");
-    if (gate_mode(r) == "dynamic")
-        return write_dynamic(r, y, int64_t(length), "yOut", "scaleOut");
-    if (r.has("offsetsOptional")) {
-        auto offset = r.read<double>(r.tensor("offsetsOptional"));
-        auto groups = groups_of(r.has("groupIndexOptional") ? r.read<int64_t>(r.tensor("groupIndexOptional"))
-                                                            : std::vector<int64_t>{int64_t(y.size() / length)},
-                                int64_t(y.size() / length));
-        for (size_t i = 0; i < y.size(); ++i)
-            if (groups[i / length] >= 0) y[i] += offset[size_t(groups[i / length]) * length + i % length];
-    }
-    r.write(r.tensor("yOut"), within(y, r.tensor("yOut").dtype));
-}
-
 }  // namespace
 
 ACLNN(aclnnAscendQuant, PLAN { plan_ascend(p, -1); }, RUN { run_ascend(r, -1); }, NARROW)
@@ -472,4 +428,3 @@ ACLNN(aclnnAddRmsNormQuant, plan_add_quant<false>, run_add_quant<false>, NARROW)
 ACLNN(aclnnAddRmsNormQuantV2, plan_add_quant<true>, run_add_quant<true>, NARROW)
 ACLNN(aclnnAddRmsNormDynamicQuant, plan_add_dynamic, run_add_dynamic, NARROW)
 ACLNN(aclnnRmsNormDynamicQuant, plan_rms_dynamic, run_rms_dynamic, NARROW)
-ACLNN(aclnnSwiGluQuant, plan_swiglu_quant, run_swiglu_quant)
