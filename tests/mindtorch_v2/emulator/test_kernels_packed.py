@@ -233,9 +233,9 @@ SENT[PLACES] = (TOKENS[:, None] * WEIGHTS[..., None]).reshape(6, 4)
 # Two experts with four places each; one pair had no room.
 ROOMS, ROOM_BIAS, ROOM_EXPERTS = floats(2, 4, 4), floats(2, 4), np.array([[1, 0], [0, 0], [1, 1]], np.int32)
 KEPT = PLACES != 2
-ROOMS_GRAD = np.zeros((8, 4), F)
-ROOMS_GRAD[PLACES[KEPT]] = (TOKENS[:, None] * WEIGHTS[..., None]).reshape(6, 4)[KEPT]
-ROOMS_GRAD = ROOMS_GRAD.reshape(2, 4, 4)
+SENT_TO_ROOMS = np.zeros((8, 4), F)
+SENT_TO_ROOMS[PLACES[KEPT]] = (TOKENS[:, None] * WEIGHTS[..., None]).reshape(6, 4)[KEPT]
+ROOMS_GRAD = SENT_TO_ROOMS.reshape(2, 4, 4)
 ROOM_ROWS = ROOMS.reshape(8, 4)[PLACES] * KEPT[:, None] + ROOM_BIAS[ROOM_EXPERTS.reshape(-1)]
 ROOM_SCALES = (ROOM_ROWS.reshape(3, 2, 4) * TOKENS[:, None]).sum(-1)
 
