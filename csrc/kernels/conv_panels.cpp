@@ -3,6 +3,7 @@
 // Invariant: each sum runs over k, or for weights over places, in blocks that depend on the shapes alone.
 #include "caches.h"
 #include "conv.h"
+#include "tiles.h"
 
 namespace mt {
 namespace {
@@ -246,9 +247,88 @@ template <class A> void sum_in_place(const Engine<A>& e, const Form<A>& f, const
                  });
 }
 
+// ---------------------------------------------------------------- pairs of bfloat16 by tiles
+
+int64_t in_steps(int64_t words) { return ceil_div(words, EDGE) * EDGE; }
+
+// Rows of words along k, zeros behind the last row and k: what is read as tiles where it lies.
+void order_rows(const Form<float>& f, const Weights<float>& w, uint32_t* packed) {
+    const int64_t k = f.k(), words = in_steps(k), padded = in_steps(f.rows);
+    parallel_for(f.groups * padded, std::max<int64_t>(1, GRAIN / words), [&](int64_t begin, int64_t end) {
+        at_level(MT_BODY {
+            for (int64_t t = begin; t < end; ++t) {
+                const int64_t group = t / padded, row = t % padded;
+                uint32_t* to = packed + t * words;
+                if (row < f.rows) pair_row(w, w.narrow + group * w.group + row * w.row, to);
+                std::fill(to + (row < f.rows ? k : 0), to + words, 0u);
+            }
+        });
+    });
+}
+
+// A block of places of one group: panels of words along k by places are packed, and multiplied by all rows.
+void block_in_tiles(const Form<float>& f, const uint32_t* packed, int64_t group, int64_t begin, int64_t end,
+                    float* panel, float* sums, std::vector<Run>& runs) {
+    const int64_t k = f.k(), words = in_steps(k), padded = in_steps(f.rows), count = end - begin;
+    find_runs(f.grid, f.from, f.to, begin, end, SPAN, runs);
+    const float* bias = f.bias ? f.bias + group * f.rows : nullptr;
+    const Sink<float> to{sums, count, 1, bias, 1, 0, 1.0f, bias ? 1.0f : 0.0f};
+    const uint32_t* rows = packed + group * padded * words;
+    const Run* run = runs.data();
+    const Run* const last = run + runs.size();
+    alignas(64) float made[SPAN * SPAN];
+    for (int64_t j = 0; j < count; j += SPAN) {
+        const Run* next = run;
+        while (next != last && next->start < j + SPAN) ++next;
+        pack_places(int(SPAN), panel, f.copy + group * f.group_from, f.offset.data(), k, run, next);
+        run = next;
+        std::fill(panel + k * SPAN, panel + words * SPAN, 0.0f);
+        const int64_t width = std::min(SPAN, count - j);
+        for (int64_t i = 0; i < f.rows; i += SPAN) {
+            const int64_t height = std::min(SPAN, f.rows - i);
+            tile_products({rows + i * words, words * 4, EDGE * 4, EDGE * words * 4},
+                          {panel, SPAN * 4, EDGE * SPAN * 4, EDGE * 4}, words / EDGE, height > EDGE, width > EDGE, made);
+            sink_sums(made, int(SPAN), to, i, j, height, width, true, true);
+        }
+    }
+    const int64_t out = group * f.rows * f.row_to;
+    at_level(MT_BODY {
+        for (int64_t row = 0; row < f.rows; ++row)
+            for (const Run& r : runs)
+                put_line(f.at(out + row * f.row_to + r.to), f.code, f.to.x, sums + row * count + r.start, r.length);
+    });
+}
+
+// Whether they are used: not for rows so few, or sums so short, that most of a tile is empty.
+template <class A> bool by_tiles(const Form<A>& f) { return f.pairs && f.k() >= 8 && f.rows >= 8 && has_tiles(); }
+
+void sum_in_tiles(const Form<float>& f, const Weights<float>& w) {
+    const int64_t words = in_steps(f.k());
+    const Scratch packed(checked_numel({f.groups, words, in_steps(f.rows)}), sizeof(uint32_t));
+    order_rows(f, w, packed.as<uint32_t>());
+    const Cut cut = cut_of(f, int(SPAN));
+    const int64_t work = saturated_mul(saturated_mul(cut.width, f.rows), words), panel = words * SPAN + SLACK;
+    parallel_for(cut.pieces(f.groups), std::max<int64_t>(1, (1 << 20) / std::max<int64_t>(1, work)),
+                 [&](int64_t begin, int64_t end) {
+                     const Scratch room(checked_add(panel, checked_mul(f.rows, cut.width)), sizeof(float));
+                     std::vector<Run> runs;
+                     const Tiles tiles;
+                     for (int64_t t = begin; t < end; ++t) {
+                         const int64_t group = t / (cut.images * cut.blocks), image = t / cut.blocks % cut.images;
+                         const int64_t first = image * cut.plane + t % cut.blocks * cut.width;
+                         const int64_t stop =
+                             std::min(first + cut.width, cut.across ? cut.places : (image + 1) * cut.plane);
+                         block_in_tiles(f, packed.as<uint32_t>(), group, first, stop, room.as<float>(),
+                                        room.as<float>() + panel, runs);
+                     }
+                 });
+}
+
 }  // namespace
 
 template <class A> void sum_panels(const Form<A>& f, const Weights<A>& w) {
+    if constexpr (std::is_same<A, float>::value)
+        if (by_tiles(f)) return sum_in_tiles(f, w);
     const Engine<A>& e = engine_for<A>(f.rows, f.pairs);
     const Scratch packed(checked_numel({f.groups, f.k(), ceil_div(f.rows, e.mr) * e.mr}), sizeof(A));
     pack_weights(e, f, w, packed.as<A>());
@@ -333,10 +413,74 @@ int64_t parts_of(int64_t panels, int64_t blocks) {
     return std::max<int64_t>(1, std::min(PIECES / std::max<int64_t>(1, panels), blocks / BLOCKS));
 }
 
+
+// out[row][k] += sums over the places, of bfloat16 by tiles: lines of the gradient by lines of the copy.
+void weigh_in_tiles(const Form<float>& f, const uint16_t* copy, const Planes& grad, float* out) {
+    constexpr int64_t STEP = 2 * EDGE, PLACES = 1024;  // places of a tile, and of a block
+    const int64_t places = f.grid.size(), k = f.k(), blocks = ceil_div(places, PLACES);
+    const int64_t depth = ceil_div(ceil_div(places, blocks), STEP) * STEP, line = depth + SLACK;
+    const int64_t high = in_steps(f.rows), panels = ceil_div(k, SPAN), parts = parts_of(f.groups * panels, blocks);
+    const int64_t share = ceil_div(blocks, parts), size = checked_numel({f.groups, f.rows, k});
+    const Scratch partial(parts > 1 ? checked_mul(parts, size) : 0, sizeof(float));
+    if (parts > 1) std::fill_n(partial.as<float>(), parts * size, 0.0f);
+    // Columns of a piece of work: the lines of the gradient are gathered once for them.
+    const int64_t pieces = std::min(panels, num_threads() == 1 ? 1 : 4 * (int64_t)num_threads());
+    const int64_t wide = ceil_div(panels, pieces);
+    parallel_for(parts * f.groups * pieces, 1, [&](int64_t begin, int64_t end) {
+        const Scratch room(checked_mul(high + SPAN, line) * 2 + depth / 2 * SPAN * 4, 1);
+        uint16_t *rows = room.as<uint16_t>(), *lines = rows + high * line;
+        uint32_t* panel = reinterpret_cast<uint32_t*>(lines + SPAN * line);
+        alignas(64) float made[SPAN * SPAN];
+        std::vector<Run> runs;
+        const Tiles tiles;
+        for (int64_t t = begin; t < end; ++t) {
+            const int64_t piece = t % pieces, group = t / pieces % f.groups, part = t / pieces / f.groups;
+            float* const to = (parts > 1 ? partial.as<float>() + part * size : out) + group * f.rows * k;
+            for (int64_t b = part * share; b < std::min(blocks, (part + 1) * share); ++b) {
+                const int64_t first = b * depth, count = std::min(depth, places - first);
+                if (count <= 0) break;
+                const int64_t whole = ceil_div(count, STEP) * STEP;
+                find_runs(f.grid, f.from, f.to, first, first + count, places, runs);
+                at_level(MT_BODY {
+                    for (int64_t i = 0; i < high; ++i) {
+                        uint16_t* at = rows + i * line;
+                        if (i < f.rows)
+                            gather_line(at, grad.data + (group * f.rows + i) * f.row_to * 2, grad.code, runs);
+                        std::fill(at + (i < f.rows ? count : 0), at + whole, uint16_t(0));
+                    }
+                });
+                for (int64_t p = piece * wide * SPAN; p < std::min(k, (piece + 1) * wide * SPAN); p += SPAN) {
+                    const int64_t columns = std::min(SPAN, k - p);
+                    at_level(MT_BODY {
+                        for (int64_t q = 0; q < columns; ++q) {
+                            uint16_t* at = lines + q * line;
+                            copy_runs(at, copy + group * f.group_from + f.offset[(size_t)(p + q)], runs);
+                            std::fill(at + count, at + whole, uint16_t(0));
+                        }
+                    });
+                    pack_words(panel, lines, line, columns, whole / 2);
+                    const Sink<float> sink{to + p, k, 1, nullptr, 0, 0, 1.0f, 0.0f};
+                    for (int64_t i = 0; i < f.rows; i += SPAN) {
+                        const int64_t height = std::min(SPAN, f.rows - i);
+                        tile_products({rows + i * line, line * 2, STEP * 2, EDGE * line * 2},
+                                      {panel, SPAN * 4, EDGE * SPAN * 4, EDGE * 4}, whole / STEP, height > EDGE,
+                                      columns > EDGE, made);
+                        sink_sums(made, int(SPAN), sink, i, 0, height, columns, false, false);
+                    }
+                }
+            }
+        }
+    });
+    for (int64_t part = 0; part < parts && parts > 1; ++part)
+        for (int64_t i = 0; i < size; ++i) out[i] += partial.as<float>()[part * size + i];
+}
+
 }  // namespace
 
 // out[row][k] += sums over the places: panels of the gradient times panels of the copy, both turned as they are packed.
 template <class A, class E> void weight_panels(const Form<A>& f, const E* copy, const Planes& grad, A* out) {
+    if constexpr (sizeof(E) != sizeof(A))
+        if (f.rows >= 8 && f.grid.size() >= EDGE && has_tiles()) return weigh_in_tiles(f, copy, grad, out);
     const Engine<A>& e = engine_for<A>(f.rows, sizeof(E) != sizeof(A));
     const Lines<A, E> l(f.grid.size());
     const int64_t k = f.k(), padded = ceil_div(f.rows, e.mr) * e.mr, all = l.rows(l.depth) * l.blocks;

@@ -1,6 +1,7 @@
 // Which level of instructions kernels use, and what fits the caches: see cpu.h and caches.h.
 #include "cpu.h"
 #include "caches.h"
+#include "tiles.h"
 
 #include <cstdlib>
 #include <unistd.h>
@@ -77,6 +78,13 @@ static PyObject* cpu_level_name(PyObject*, PyObject* const*, Py_ssize_t nargs) {
     });
 }
 
+static PyObject* cpu_products(PyObject*, PyObject* const*, Py_ssize_t nargs) {
+    return guard([&]() -> PyObject* {
+        expect_args("cpu_products", nargs, 0);
+        return Py_BuildValue("(OO)", cpu_has_bf16 ? Py_True : Py_False, has_tiles() ? Py_True : Py_False);
+    });
+}
+
 static PyObject* cpu_caches(PyObject*, PyObject* const*, Py_ssize_t nargs) {
     return guard([&]() -> PyObject* {
         expect_args("cpu_caches", nargs, 0);
@@ -98,7 +106,9 @@ static PyObject* cpu_avx10(PyObject*, PyObject* const*, Py_ssize_t nargs) {
     });
 }
 
-PyMethodDef cpu_methods[] = {MT_METHOD("cpu_level", cpu_level_name, "The level of instructions that kernels use."),
-                             MT_METHOD("cpu_caches", cpu_caches, "Bytes of the caches that blocks are made to fit."),
-                             MT_METHOD("cpu_avx10", cpu_avx10, "The version of AVX10 that the CPU has; 0 for none."),
-                             {nullptr, nullptr, 0, nullptr}};
+PyMethodDef cpu_methods[] = {
+    MT_METHOD("cpu_level", cpu_level_name, "The level of instructions that kernels use."),
+    MT_METHOD("cpu_products", cpu_products, "Whether kernels use the CPU's products of bfloat16, and those of tiles."),
+    MT_METHOD("cpu_caches", cpu_caches, "Bytes of the caches that blocks are made to fit."),
+    MT_METHOD("cpu_avx10", cpu_avx10, "The version of AVX10 that the CPU has; 0 for none."),
+    {nullptr, nullptr, 0, nullptr}};

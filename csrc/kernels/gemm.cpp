@@ -3,6 +3,7 @@
 #include "caches.h"
 #include "halves.h"
 #include "lanes.h"
+#include "tiles.h"
 #include "transpose.h"
 #include "vectors.h"
 
@@ -231,7 +232,29 @@ MT_INLINE void finish_narrow(float* sums, int nr, const Sink<float>& to, char* o
     }
 }
 
+// The last sums of a block to two-byte floats.
+void narrow_tile(float* sums, int nr, const Sink<float>& to, const float* out, int64_t i, int64_t j, int64_t rows,
+                 int64_t columns, bool first) {
+    if (to.added) at_level(MT_BODY { add_numbers(sums, nr, to, to.added + i * to.ars + j * to.acs, rows, columns); });
+    char* const at = to.narrow + (i * to.nrs + j * to.ncs) * ITEMSIZE[to.code];
+    if (first && narrows_rows(sums, nr, to, at, rows, columns)) return;
+    at_level(MT_BODY { finish_narrow(sums, nr, to, at, first ? nullptr : out, rows, columns); });
+}
+
 }  // namespace
+
+void sink_sums(float* sums, int nr, const Sink<float>& to, int64_t i, int64_t j, int64_t rows, int64_t columns,
+               bool first, bool last) {
+    float* const out = to.out ? to.out + i * to.rs + j * to.cs : nullptr;
+    if (to.alpha != 1)
+        at_level(MT_BODY {
+            for (int64_t r = 0; r < rows; ++r)
+                for (int64_t q = 0; q < columns; ++q) sums[r * nr + q] *= to.alpha;
+        });
+    if (last && to.narrow) return narrow_tile(sums, nr, to, out, i, j, rows, columns, first);
+    const float* c = first && to.beta != 0 ? to.c + i * to.crs + j * to.ccs : nullptr;
+    at_level(MT_BODY { finish_tile(sums, nr, to, out, c, rows, columns, first); });
+}
 
 template <class A>
 void sink_tile(const Engine<A>& e, const A* a, const A* b, int64_t k, const Sink<A>& to, int64_t i, int64_t j,
@@ -247,12 +270,7 @@ void sink_tile(const Engine<A>& e, const A* a, const A* b, int64_t k, const Sink
         if (last && to.narrow) {
             alignas(64) float sums[MAX_TILE];
             tile(sums, e.nr, false);
-            if (to.added)
-                at_level(MT_BODY { add_numbers(sums, e.nr, to, to.added + i * to.ars + j * to.acs, rows, columns); });
-            char* const at = to.narrow + (i * to.nrs + j * to.ncs) * ITEMSIZE[to.code];
-            if (first && narrows_rows(sums, e.nr, to, at, rows, columns)) return;
-            at_level(MT_BODY { finish_narrow(sums, e.nr, to, at, first ? nullptr : out, rows, columns); });
-            return;
+            return narrow_tile(sums, e.nr, to, out, i, j, rows, columns, first);
         }
     if (rows == e.mr && columns == e.nr && to.cs == 1 && !reads) return tile(out, to.rs, !first);
     alignas(64) A sums[MAX_TILE];
@@ -410,6 +428,11 @@ void pack_pairs(A* panels, int width, const Source& from, int64_t line_stride, i
     });
 }
 
+// Whether tiles multiply them, for a k that decides it alone: results are the same for any number of threads.
+bool in_tiles(const Source& a, const Source& b, int64_t k) {
+    return a.code == BF16 && b.code == BF16 && k >= EDGE && has_tiles();
+}
+
 // Which engine multiplies, and how lines are packed for it.
 template <class A> struct Maker {
     const Engine<A>& e;
@@ -432,10 +455,15 @@ private:
 
 const Engine<float>* pair_engine(int64_t rows) { return cpu_has_bf16 ? &engine_of_pairs<float>(rows) : nullptr; }
 
-bool in_one_block(int code, int64_t k) { return (code == BF16 && cpu_has_bf16 ? ceil_div(k, 2) : k) <= KC; }
+bool in_one_block(int code, int64_t k) {
+    if (code == BF16 && k >= EDGE && has_tiles()) return ceil_div(k, 2) <= DEEP;
+    return (code == BF16 && cpu_has_bf16 ? ceil_div(k, 2) : k) <= KC;
+}
 
 template <class A>
 void gemm_block(const Source& a, const Source& b, int64_t m, int64_t n, int64_t k, const Sink<A>& to) {
+    if constexpr (std::is_same<A, float>::value)
+        if (in_tiles(a, b, k)) return multiply_tiles(a, b, m, n, k, to);
     const Maker<A> maker(a, b, m);
     const Engine<A>& e = maker.e;
     // Packed rows fill a part of the second cache and stay there while columns pass by; those come from the next one.

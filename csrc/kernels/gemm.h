@@ -61,6 +61,10 @@ template <class A>
 void sink_tile(const Engine<A>& e, const A* a, const A* b, int64_t k, const Sink<A>& to, int64_t i, int64_t j,
                int64_t rows, int64_t columns, bool first, const int64_t* offset = nullptr, bool last = false);
 
+// Sums that something else has made, rows of them `nr` apart, to where a tile's sums go; they may be spoilt.
+void sink_sums(float* sums, int nr, const Sink<float>& to, int64_t i, int64_t j, int64_t rows, int64_t columns,
+               bool first, bool last);
+
 // Panels of a times panels of b: m x n sums over k (at most KC). The panels of b are taken one after the other, each
 // by all panels of a.
 template <class A>

@@ -4,6 +4,7 @@
 #include "halves_dots.h"
 #include "halves.h"
 #include "lanes.h"
+#include "tiles.h"
 
 #include <algorithm>
 
@@ -332,9 +333,10 @@ template <class T> void rows(const HalfProduct& h, int64_t begin, int64_t end, i
     }
 }
 
-// The few rows may lie in any way: they are copied first.
+// The few rows may lie in any way: they are copied first. Where the CPU multiplies tiles, fewer rows are few.
 bool takes_dots(const HalfProduct& h) {
-    return h.b.rs == 1 && h.m <= FEW && (h.a.cs == 1 ? h.m <= h.n : 8 * h.m <= h.n) && h.k >= 32;
+    return h.b.rs == 1 && h.m <= (h.a.code == BF16 && has_tiles() ? FEW_ROWS : FEW) &&
+           (h.a.cs == 1 ? h.m <= h.n : 8 * h.m <= h.n) && h.k >= 32;
 }
 bool takes_rows(const HalfProduct& h) {
     return h.b.cs == 1 && h.n >= 16 && (h.m <= FEW_ROWS || (h.k <= SHORT && h.out.cs == 1));

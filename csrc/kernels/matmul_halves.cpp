@@ -4,6 +4,7 @@
 #include "halves_dots.h"
 #include "lanes.h"
 #include "matmul.h"
+#include "tiles.h"
 
 #include <algorithm>
 
@@ -31,6 +32,7 @@ void multiply_halves(const ProductCall& call, double beta) {
         cast_strided(bias.as<char>(), sizeof(float), F32, call.c->data, call.c->stride[2] * call.c->itemsize,
                      call.c->code, call.n);
     parallel_for(call.batch, grain, [&](int64_t begin, int64_t end) {
+        const Tiles once(call.out.code == BF16 && end - begin > 1);
         for (int64_t i = begin; i < end; ++i) {
             if (beta == 0 || row) {  // results are rounded where they are made
                 const bool turned = call.out.stride[2] != 1 && call.out.stride[1] == 1;

@@ -19,11 +19,16 @@ def show() -> str:
         f"  - Python {platform.python_version()}",
         f"  - compiled modules: {'yes' if _compiled() else 'no'}",
         f"  - native module: {os.path.basename(_native.__file__ or '')}",
-        f"  - CPU capability usage: {get_cpu_capability()}",
+        f"  - CPU capability usage: {get_cpu_capability()}{_products()}",
         f"  - blocks for caches of {_caches()}",
         "  - devices: cpu, meta, npu (Ascend)",
     ]
     return "\n".join(lines) + "\n"
+
+
+def _products() -> str:
+    """What kernels use beside the level: AVX512 for products of bfloat16, AMX for products of tiles."""
+    return "".join(f", {name}" for name, used in zip(("AVX512_BF16", "AMX"), _native.cpu_products()) if used)
 
 
 def _caches() -> str:
