@@ -14,6 +14,7 @@
 #include "conv.h"
 #include "halves.h"
 #include "lanes.h"
+#include "tiles.h"
 
 namespace mt {
 namespace {
@@ -89,7 +90,7 @@ template <int M, int NV> MT_PAIRS void pairs_of(const float* const* from, const 
 
 using Tile = void (*)(const float* const* from, const int64_t* offset, int64_t k, const float* w, float* const* to,
                       const float* start);
-struct Tiles {
+struct Kit {
     int places, lanes;
     Tile wide, narrow;  // two vectors of results, and one
 };
@@ -98,18 +99,18 @@ struct Tiles {
                                               const float* w, float* const* to, const float* start) { \
         places_of<BYTES, M, NV, BYTES / 2>(from, offset, k, w, to, start); \
     } \
-    constexpr Tiles TILES_##NAME = {M, BYTES / 4, tile_##NAME<2>, tile_##NAME<1>};
+    constexpr Kit TILES_##NAME = {M, BYTES / 4, tile_##NAME<2>, tile_##NAME<1>};
 
 MT_TILES(baseline, , 16, 4)
 #if MT_HAS_LEVELS
 MT_TILES(avx2, MT_AVX2, 32, 6)
 MT_TILES(avx512, MT_AVX512, 64, 14)
 #if __GNUC__ >= 10
-constexpr Tiles TILES_pairs = {14, 16, pairs_of<14, 2>, pairs_of<14, 1>};
+constexpr Kit TILES_pairs = {14, 16, pairs_of<14, 2>, pairs_of<14, 1>};
 #endif
 #endif
 
-const Tiles& tiles_for(bool pairs) {
+const Kit& tiles_for(bool pairs) {
 #if MT_HAS_LEVELS
 #if __GNUC__ >= 10
     if (pairs) return TILES_pairs;
@@ -251,12 +252,12 @@ class Sums {
 public:
     Sums(const Images& from, const Used& w, int64_t rows, const float* bias, const Dense& out, bool gradient)
         : from_(from), w_(w), rows_(rows), bias_(bias), out_(out), gradient_(gradient), tiles_(tiles_for(from.pairs)),
-          nr_(2 * tiles_.lanes), panels_(ceil_div(rows, nr_)) {}
+          in_tiles_(from.pairs && rows >= 8 && has_tiles()), nr_(2 * tiles_.lanes), panels_(ceil_div(rows, nr_)) {}
 
     void run(const std::vector<Part>& parts) {
         std::vector<int64_t> start{0};
         for (const Part& part : parts)
-            start.push_back(checked_add(start.back(), checked_numel({from_.groups, panels_, nr_, k_of(part)})));
+            start.push_back(checked_add(start.back(), checked_numel({from_.groups, panels_, nr_, deep(k_of(part))})));
         const Scratch packed(start.back(), sizeof(float));
         for (size_t i = 0; i < parts.size(); ++i) pack(parts[i], packed.as<float>() + start[i]);
         const int64_t image = from_.image();
@@ -272,7 +273,8 @@ public:
             for (size_t i = 0; i < parts.size(); ++i) {
                 Part part = parts[i];
                 part.grid.n = count, part.out += first * part.to.n;
-                sum_part(part, packed.as<float>() + start[i], base);
+                if (in_tiles_) sum_in_tiles(part, packed.as<float>() + start[i], base);
+                else sum_part(part, packed.as<float>() + start[i], base);
             }
         }
     }
@@ -284,10 +286,13 @@ private:
     const float* bias_;
     const Dense& out_;
     const bool gradient_;
-    const Tiles& tiles_;
+    const Kit& tiles_;
+    const bool in_tiles_;  // those of the CPU, which take words of four bytes along k by 16
     const int64_t nr_, panels_;
 
     int64_t k_of(const Part& part) const { return checked_mul((int64_t)part.at.size(), from_.words()); }
+
+    int64_t deep(int64_t k) const { return in_tiles_ ? ceil_div(k, EDGE) * EDGE : k; }
 
     // Panels of the weights: by group, panel of rows, k.
     void pack(const Part& part, float* packed) const {
@@ -301,16 +306,18 @@ private:
             const Scratch room(ordered ? 0 : checked_mul(nr_, k), sizeof(float));
             for (int64_t t = begin; t < end; ++t) {
                 const int64_t first = t % panels_ * nr_, lines = std::min(nr_, rows_ - first);
+                float* const to = packed + t * nr_ * deep(k);
+                std::fill(to + nr_ * k, to + nr_ * deep(k), 0.0f);
                 if (ordered) {
                     const int64_t start = t / panels_ * w_.group + first * w_.row;
-                    engine<float>(1).pack(packed + t * nr_ * k, int(nr_), w_.given.as<const float>() + start / each,
-                                          w_.row / each, 1, lines, k);
+                    engine<float>(1).pack(to, int(nr_), w_.given.as<const float>() + start / each, w_.row / each, 1,
+                                          lines, k);
                     continue;
                 }
                 if (from_.pairs)
                     order_weights(w_, part, t / panels_, first, lines, from_.channels, width, room.as<uint16_t>());
                 else order_weights(w_, part, t / panels_, first, lines, from_.channels, width, room.as<float>());
-                engine<float>(1).pack(packed + t * nr_ * k, int(nr_), room.as<float>(), k, 1, lines, k);
+                engine<float>(1).pack(to, int(nr_), room.as<float>(), k, 1, lines, k);
             }
         });
     }
@@ -342,12 +349,82 @@ private:
                      });
     }
 
+    // Words side by side in an image, and where they stand among those of a place.
+    struct Stretch {
+        int64_t from, to, length;
+    };
+    std::vector<Stretch> stretches_of(const Part& part) const {
+        std::vector<Stretch> all;
+        const int64_t words = from_.words();
+        for (size_t t = 0; t < part.shift.size(); ++t) {
+            const int64_t at = part.shift[t] * from_.pitch();
+            if (!all.empty() && all.back().from + all.back().length == at) all.back().length += words;
+            else all.push_back({at, (int64_t)t * words, words});
+        }
+        return all;
+    }
+
+    // The words of a place along k, and zeros behind them.
+    static void gather(const float* const* from, int64_t count, const std::vector<Stretch>& stretches, int64_t k,
+                       int64_t deep, float* to) {
+        bool whole = true;
+        for (const Stretch& s : stretches) whole &= s.length % EDGE == 0;
+        at_level(MT_BODY {
+            for (int64_t i = 0; i < count; ++i, to += deep) {
+                for (const Stretch& s : stretches) {
+                    const float* at = from[i] + s.from;
+                    if (whole)
+                        for (int64_t q = 0; q < s.length; q += EDGE) std::memcpy(to + s.to + q, at + q, EDGE * 4);
+                    else
+                        copy_bytes(reinterpret_cast<char*>(to + s.to), reinterpret_cast<const char*>(at), s.length * 4);
+                }
+                for (int64_t q = k; q < deep; ++q) to[q] = 0;
+            }
+        });
+    }
+
+    // The same as sum_part, by tiles: words of each place are gathered, unless they lie in rows of tiles already.
+    void sum_in_tiles(const Part& part, const float* packed, const float* base) const {
+        const int64_t places = part.grid.size(), k = k_of(part), depth = deep(k);
+        const std::vector<Stretch> stretches = stretches_of(part);
+        const int64_t fit = caches.second / 2 / std::max<int64_t>(1, depth * 4) / SPAN * SPAN;
+        const int64_t want = num_threads() == 1 ? 1 : 3 * num_threads();
+        const int64_t chunk = std::max(SPAN, std::min({16 * SPAN, fit, ceil_div(ceil_div(places, want), SPAN) * SPAN}));
+        const int64_t chunks = ceil_div(places, chunk);
+        const int64_t across =
+            std::min(panels_, std::max<int64_t>(1, want / std::max<int64_t>(1, chunks * from_.groups)));
+        const int64_t share = ceil_div(panels_, across), work = saturated_mul(saturated_mul(chunk, share * nr_), depth);
+        parallel_for(checked_numel({from_.groups, chunks, across}),
+                     std::max<int64_t>(1, (1 << 20) / std::max<int64_t>(1, work)), [&](int64_t begin, int64_t end) {
+                         Chunk c(*this, part, base, stretches, chunk, depth);
+                         const Tiles tiles;
+                         for (int64_t t = begin; t < end; ++t) {
+                             const int64_t j = t % across * share, group = t / across / chunks,
+                                           first = t / across % chunks * chunk;
+                             c.find(first, std::min(places, first + chunk), group);
+                             c.gather_rows();
+                             for (int64_t panel = j; panel < std::min(panels_, j + share); ++panel)
+                                 c.sum_tiles(packed + (group * panels_ + panel) * nr_ * depth, panel);
+                         }
+                     });
+    }
+
     // Some places of one group, in one thread.
     class Chunk {
     public:
         Chunk(const Sums& s, const Part& part, const float* base, const std::vector<int64_t>& offset, int64_t most)
-            : s_(s), part_(part), base_(base), offset_(offset), most_(most),
+            : s_(s), part_(part), base_(base), offset_(&offset), stretches_(nullptr), most_(most), depth_(0),
               room_(checked_mul(most + MOST_PLACES + 1, s.nr_), sizeof(float)) {
+            make_room();
+        }
+        Chunk(const Sums& s, const Part& part, const float* base, const std::vector<Stretch>& stretches, int64_t most,
+              int64_t depth)
+            : s_(s), part_(part), base_(base), offset_(nullptr), stretches_(&stretches), most_(most), depth_(depth),
+              room_(checked_mul(most, depth), sizeof(float)) {
+            make_room();
+        }
+        void make_room() {
+            const int64_t most = most_;
             from_.resize((size_t)(most + MOST_PLACES)), to_.resize((size_t)(most + MOST_PLACES));
             rows_.resize((size_t)(most + MOST_PLACES));
         }
@@ -381,11 +458,11 @@ private:
                 rows_[(size_t)i] = i >= count_ ? dump
                                    : direct    ? s_.out_.as<float>() + to_[(size_t)i] + first
                                                : room_.as<float>() + i * s_.nr_;
-            const int64_t k = (int64_t)offset_.size(),
+            const int64_t k = (int64_t)offset_->size(),
                           depth = std::max<int64_t>(1, sum_depth(k, s_.from_.pairs, s_.gradient_));
             for (int64_t p = 0; p == 0 || p < k; p += depth)
                 for (int64_t i = 0; i < count_; i += m)
-                    tile(from_.data() + i, offset_.data() + p, std::min(depth, k - p), packed + p * s_.nr_,
+                    tile(from_.data() + i, offset_->data() + p, std::min(depth, k - p), packed + p * s_.nr_,
                          rows_.data() + i, p == 0 ? start : nullptr);
             if (direct) return;
             const Dense& out = s_.out_;
@@ -397,13 +474,47 @@ private:
             });
         }
 
+        // Rows of tiles: the first `lying_` places are read where they lie.
+        void gather_rows() {
+            const int64_t k = s_.k_of(part_);
+            lying_ = 0, pitch_ = count_ > 1 ? from_[1] - from_[0] : 0;
+            if (stretches_->size() == 1 && k == depth_) {
+                int64_t same = 1;
+                while (same < count_ && from_[(size_t)same] - from_[(size_t)same - 1] == pitch_) ++same;
+                lying_ = same / SPAN * SPAN;
+            }
+            gather(from_.data() + lying_, count_ - lying_, *stretches_, k, depth_, room_.as<float>() + lying_ * depth_);
+        }
+        void sum_tiles(const float* packed, int64_t panel) {
+            const int64_t first = panel * s_.nr_, columns = std::min(s_.nr_, s_.rows_ - first), k = depth_;
+            const float* bias = s_.bias_ ? s_.bias_ + group_ * s_.rows_ + first : nullptr;
+            alignas(64) float sums[SPAN * SPAN];
+            const float* rows[SPAN];
+            for (int64_t r = 0; r < SPAN; ++r) rows[r] = sums + r * SPAN;
+            for (int64_t i = 0; i < count_; i += SPAN) {
+                const int64_t height = std::min(SPAN, count_ - i);
+                const Lay left = i < lying_ ? Lay{from_[(size_t)i] + stretches_->front().from, pitch_ * 4, EDGE * 4,
+                                                  EDGE * pitch_ * 4}
+                                            : Lay{room_.as<float>() + i * k, k * 4, EDGE * 4, EDGE * k * 4};
+                tile_products(left, {packed, SPAN * 4, EDGE * SPAN * 4, EDGE * 4}, k / EDGE, height > EDGE,
+                              columns > EDGE, sums);
+                if (bias)
+                    at_level(MT_BODY {
+                        for (int64_t r = 0; r < height; ++r)
+                            for (int64_t q = 0; q < columns; ++q) sums[r * SPAN + q] += bias[q];
+                    });
+                narrows(rows, to_.data() + i, height, columns, s_.out_, first);
+            }
+        }
+
     private:
         const Sums& s_;
         const Part& part_;
         const float* base_;
-        const std::vector<int64_t>& offset_;
-        const int64_t most_;
-        int64_t count_ = 0, group_ = 0;
+        const std::vector<int64_t>* const offset_;
+        const std::vector<Stretch>* const stretches_;
+        const int64_t most_, depth_;
+        int64_t count_ = 0, group_ = 0, lying_ = 0, pitch_ = 0;
         const Scratch room_;
         std::vector<const float*> from_;
         std::vector<int64_t> to_;

@@ -287,7 +287,8 @@ void block_in_tiles(const Form<float>& f, const uint32_t* packed, int64_t group,
         for (int64_t i = 0; i < f.rows; i += SPAN) {
             const int64_t height = std::min(SPAN, f.rows - i);
             tile_products({rows + i * words, words * 4, EDGE * 4, EDGE * words * 4},
-                          {panel, SPAN * 4, EDGE * SPAN * 4, EDGE * 4}, words / EDGE, height > EDGE, width > EDGE, made);
+                          {panel, SPAN * 4, EDGE * SPAN * 4, EDGE * 4}, words / EDGE, height > EDGE, width > EDGE,
+                          made);
             sink_sums(made, int(SPAN), to, i, j, height, width, true, true);
         }
     }
@@ -412,7 +413,6 @@ int64_t parts_of(int64_t panels, int64_t blocks) {
     constexpr int64_t PIECES = 64, BLOCKS = 8;
     return std::max<int64_t>(1, std::min(PIECES / std::max<int64_t>(1, panels), blocks / BLOCKS));
 }
-
 
 // out[row][k] += sums over the places, of bfloat16 by tiles: lines of the gradient by lines of the copy.
 void weigh_in_tiles(const Form<float>& f, const uint16_t* copy, const Planes& grad, float* out) {

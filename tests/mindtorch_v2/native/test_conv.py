@@ -148,6 +148,45 @@ def test_two_byte_floats(dtype: Any) -> None:
             np.testing.assert_allclose(got / scale, want / scale, rtol=step, atol=step, err_msg=str(case))
 
 
+# Channels and results that fill tiles of 16 words of k by 16, that do not, and kernels that reach places side by side.
+# Images, channels, size, results, kernel, stride, padding, dilation, groups.
+TILED = [
+    (2, 64, 14, 64, 3, 1, 1, 1, 1), (1, 3, 30, 20, 7, 2, 3, 1, 1), (2, 33, 9, 17, 3, 1, 1, 1, 1),
+    (2, 32, 13, 64, 3, 2, 1, 1, 2), (1, 64, 20, 8, 1, 1, 0, 1, 1), (3, 128, 7, 130, 1, 1, 0, 1, 1),
+    (2, 48, 16, 40, 1, 2, 0, 1, 1), (1, 64, 18, 48, 3, 1, 2, 2, 1), (2, 20, 10, 12, 3, 1, 1, 1, 2),
+    (16, 5, 40, 9, 3, 1, 1, 1, 1), (1, 256, 5, 256, 3, 1, 1, 1, 1),
+]  # fmt: skip
+
+
+@pytest.mark.parametrize("case", TILED, ids=str)
+@pytest.mark.parametrize("layout", [torch.contiguous_format, torch.channels_last], ids=str)
+def test_bfloat16_by_layout_and_threads(case: tuple[int, ...], layout: Any) -> None:
+    images, channels, size, results, kernel, stride, padding, dilation, groups = case
+    torch.manual_seed(0)
+    x = torch.randn(images, channels, size, size + 1).bfloat16()
+    w, b = torch.randn(results, channels // groups, kernel, kernel).bfloat16(), torch.randn(results).bfloat16()
+
+    def run(dtype: Any, grad: Any) -> list[Any]:
+        a, c = (t.to(dtype).contiguous(memory_format=layout).requires_grad_() for t in (x, w))
+        y = torch.nn.functional.conv2d(a, c, b.to(dtype), stride, padding, dilation, groups)
+        grad = torch.randn(y.shape).bfloat16() if grad is None else grad
+        seed = grad.to(dtype).contiguous(memory_format=layout)
+        return [grad, y.detach(), *torch.autograd.grad(y, (a, c), seed)]
+
+    grad, *want = run(torch.float64, None)
+    before, found = torch.get_num_threads(), []
+    try:
+        for threads in (1, 2, 16):
+            torch.set_num_threads(threads)
+            found.append(run(torch.bfloat16, grad)[1:])
+    finally:
+        torch.set_num_threads(before)
+    for got, other, third, exact in zip(*found, want):
+        assert torch.equal(got, other) and torch.equal(got, third)
+        error = (got.double() - exact).abs() / (exact.abs() * 2.0**-8 + exact.abs().max() * 2.0**-15)
+        assert float(error.max()) <= 1
+
+
 def test_what_is_not_finite_stays_where_it_belongs() -> None:
     # Tiles mix their places: a result that is not finite has all of them computed one by one.
     rng = np.random.default_rng(0)
