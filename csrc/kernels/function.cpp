@@ -104,9 +104,16 @@ PyObject* const* items_of(PyObject* sequence) {
                                    : reinterpret_cast<PyListObject*>(sequence)->ob_item;
 }
 
+// Whether a tuple's class leaves it to the tuple what it holds.
+bool is_honest(PyObject* v) {
+    const PyTypeObject *type = Py_TYPE(v), *own = &PyTuple_Type;
+    return type == own ||
+           (type->tp_iter == own->tp_iter && type->tp_as_sequence->sq_length == own->tp_as_sequence->sq_length);
+}
+
 // A tuple stays as it is, a list becomes one. Null with an error set when there is no memory.
 Fit as_tuple(PyObject* v, PyObject** made) {
-    *made = PyTuple_Check(v) ? Py_NewRef(v) : packed(items_of(v), Py_SIZE(v));
+    *made = PyTuple_Check(v) && is_honest(v) ? Py_NewRef(v) : packed(items_of(v), Py_SIZE(v));
     return Fit::YES;
 }
 

@@ -491,7 +491,8 @@ def logspace(
 def _int(fname: str, name: str, position: int, x: Any) -> Any:
     if type(x) is int:
         return long(x)
-    return need(fname, Arg(name, "int", False, False, 0, "", False, False, False, None), position, x)
+    symbolic = fname in ("eye", "randperm")
+    return need(fname, Arg(name, "int", False, False, 0, "", False, False, False, None, symbolic), position, x)
 
 
 def eye(

@@ -9,18 +9,18 @@ from __future__ import annotations
 import functools
 import os
 import sys
-from collections.abc import Sequence
 from typing import Any
 
 from . import _native
 from ._api import alias_forms, out_forms
 from ._api import overloads as _names
-from ._api.bound import MOST_ARGUMENTS, by_schema, has_options
+from ._api.bound import MOST_ARGUMENTS, by_schema, has_options, own_defaults
 from ._dispatch import registry
 from ._dispatch.binding import Unpack, bind
 from ._dispatch.op import Op
 from ._dispatch.schema import Arg, Schema, parse
 from ._dispatch.state import STATE
+from ._operator_arguments import cast, cast_all, takes_numbers
 from ._overrides import ask, given_values, has_torch_function
 from ._tensor import Tensor
 from ._tensor_base import TensorBase
@@ -144,7 +144,8 @@ def _overridden(args: tuple[Any, ...], kwargs: dict[str, Any]) -> bool:
 
 def _run(op: Op, bound: tuple[Any, ...]) -> Any:
     try:
-        return op.call(bound if op.title() not in _INDEXED else _with_positions(bound))
+        result = op.call(bound if op.title() not in _INDEXED else _with_positions(bound))
+        return list(result) if _gives_list(op) and type(result) is tuple else result
     except Exception as error:
         from ._dispatch.unforeseen import told_again
 
@@ -154,11 +155,20 @@ def _run(op: Op, bound: tuple[Any, ...]) -> Any:
     raise told
 
 
-def _quick(op: Op, fn: Any, asking: Any) -> Any:
+def _gives_list(op: Op) -> bool:
+    """Whether its result is a list of tensors, however many."""
+    return len(op.schema.returns) == 1 and op.schema.returns[0].is_list
+
+
+def _quick(overload: OpOverload, fn: Any, asking: Any) -> Any:
     """What calls come to: natively where the types of all arguments are the schema's, else `fn`, or `asking` where
     there may be handlers."""
-    plain = op.title() not in _INDEXED and len(op.schema.args) <= MOST_ARGUMENTS and not has_options(op)
-    quick: Any = _native.Overridable(fn, asking, 0, lambda: by_schema(op) if plain else None)
+    op = overload._op
+    usual = op.title() not in _INDEXED and not has_options(op) and not _gives_list(op)
+    plain = usual and len(op.schema.args) <= MOST_ARGUMENTS
+    quick: Any = _native.Overridable(
+        fn, asking, 0, lambda: by_schema(op, overload._shown, overload._numbers) if plain else None
+    )
     quick.__name__, quick.__arguments__ = op.qualified(), tuple([a.name for a in op.schema.args])
     return quick
 
@@ -178,30 +188,53 @@ class OpOverload:
 
     @functools.cached_property
     def _schema(self) -> FunctionSchema:
+        return FunctionSchema(self._overloadpacket._qualified_op_name, self._overloadname, self._shown)
+
+    @functools.cached_property
+    def _shown(self) -> Schema:
         """What PyTorch shows of the overload; the row that serves it may take more."""
         shown = None
         if self.namespace == "aten":
             from ._api.shown_schemas import SHOWN
 
             shown = SHOWN.get(self._opname if self._overloadname == "default" else self.__name__)
-        schema = self._op.schema if shown is None else parse(shown)
-        return FunctionSchema(self._overloadpacket._qualified_op_name, self._overloadname, schema)
+        return self._op.schema if shown is None else parse(shown)
+
+    @functools.cached_property
+    def _numbers(self) -> bool:
+        """Whether numbers may stand for its tensors."""
+        return takes_numbers(self._opname)
 
     def __call__(self, /, *args: Any, **kwargs: Any) -> Any:
         return self._quick(*args, **kwargs)
 
     @functools.cached_property
     def _quick(self) -> Any:
-        return _quick(self._op, self._called, self._asking)
+        return _quick(self, self._called, self._asking)
 
     def _asking(self, /, *args: Any, **kwargs: Any) -> Any:
         return ask(self, args, kwargs) if _overridden(args, kwargs) else self._called(*args, **kwargs)
 
     def _called(self, /, *args: Any, **kwargs: Any) -> Any:
-        bound = _bound(self._op, args, kwargs)
+        bound = self._fitted(args, kwargs)
         if bound is None:
             raise refusal(self, args, kwargs)
         return _run(self._op, bound)
+
+    def _fitted(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> tuple[Any, ...] | None:
+        """The arguments as the row takes them, or None where they do not fit the schema."""
+        given = cast_all(self._shown, args, kwargs, self._numbers)
+        if given is None:
+            return None
+        for i, name, default in self._own_defaults:
+            if i >= len(args) and name not in kwargs:
+                given[1][name] = default
+        return _bound(self._op, *given)
+
+    @functools.cached_property
+    def _own_defaults(self) -> tuple[tuple[int, str, int], ...]:
+        """The ints that are others when they are left out here than in a call of the public function, by place."""
+        return tuple((self._op.schema.index(name), name, n) for name, n in own_defaults(self._op, self._shown).items())
 
     @property
     def overloadpacket(self) -> OpOverloadPacket:
@@ -255,7 +288,7 @@ class OpOverload:
     def decompose(self, *args: Any, **kwargs: Any) -> Any:
         """Run what the operator is written in terms of; NotImplemented where it is none of those."""
         composite = self._op.composite
-        bound = _bound(self._op, args, kwargs) if composite is not None else None
+        bound = self._fitted(args, kwargs) if composite is not None else None
         if composite is None or bound is None:
             return NotImplemented
         return composite.run(self._op, bound, 0)
@@ -325,16 +358,16 @@ class OpOverloadPacket:
     @functools.cached_property
     def _quick(self) -> Any:
         # What fits the first overload is not asked for the others.
-        first = next((op for op in self._ops.values() if not op.is_out), None)
-        return self._asking if first is None else _quick(first, self._called, self._asking)
+        first = next((name for name, op in self._ops.items() if not op.is_out), None)
+        return self._asking if first is None else _quick(getattr(self, first), self._called, self._asking)
 
     def _asking(self, /, *args: Any, **kwargs: Any) -> Any:
         return ask(self, args, kwargs) if _overridden(args, kwargs) else self._called(*args, **kwargs)
 
     def _called(self, /, *args: Any, **kwargs: Any) -> Any:
-        for op in self._ops.values():
+        for name, op in self._ops.items():
             if not op.is_out or "out" in kwargs:
-                bound = _bound(op, args, kwargs)
+                bound = getattr(self, name)._fitted(args, kwargs)
                 if bound is not None:
                     return _run(op, bound)
         if len(self._ops) == 1:
@@ -417,28 +450,16 @@ def _bound(op: Op, args: tuple[Any, ...], kwargs: dict[str, Any]) -> tuple[Any, 
             self_, other, alpha = args
             args, kwargs = (self_, other), {**kwargs, "alpha": alpha}
     try:
-        bound = bind(op, args, kwargs, False)
-        if bound is None and any(_is_sequence(v) for v in (*args, *kwargs.values())):
-            bound = bind(
-                op,
-                tuple([list(v) if _is_sequence(v) else v for v in args]),
-                {name: list(v) if _is_sequence(v) else v for name, v in kwargs.items()},
-                False,
-            )
-        return bound
+        return bind(op, args, kwargs, False)
     except _TOO_LARGE:
         return None
-
-
-def _is_sequence(value: Any) -> bool:
-    """Whether this is a sequence of another type than Python's own, which a schema's list takes as well."""
-    return isinstance(value, Sequence) and not isinstance(value, (list, tuple, str, bytes))
 
 
 def refusal(overload: OpOverload, args: tuple[Any, ...], kwargs: dict[str, Any]) -> RuntimeError:
     """PyTorch's account of arguments that do not fit a schema."""
     from ._dispatch.binding import BAD, convert
 
+    shown = {a.name: a for a in overload._shown.args}
     op, schema = overload._op, overload._schema
     head, tail = f"{schema.name}()", f"Declaration: {schema}"
     positional = [a for a in op.schema.args if not a.kwonly]
@@ -458,8 +479,14 @@ def refusal(overload: OpOverload, args: tuple[Any, ...], kwargs: dict[str, Any])
             continue
         else:
             return RuntimeError(f"{head} is missing value for argument '{a.name}'. {tail}")
+        wants = shown.get(a.name, a)
+        if value is None and wants.kind == "Tensor" and not wants.is_list and not wants.optional:
+            return RuntimeError(
+                f"Expected a proper Tensor but got None (or an undefined Tensor in C++) for argument #{i} '{a.name}'"
+            )
+        given = cast(wants, value, overload._numbers)
         try:
-            fits = convert(a, value) is not BAD
+            fits = given is not BAD and convert(a, given) is not BAD
         except _TOO_LARGE:
             fits = False
         if not fits or (

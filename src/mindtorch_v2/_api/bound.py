@@ -17,7 +17,7 @@ from .._dispatch import registry
 from .._dispatch.binding import _ALIASES, TYPES, Overloads, call_out, fitted, has_one_out, named
 from .._dispatch.keys import PYTHON
 from .._dispatch.op import Op
-from .._dispatch.schema import Arg
+from .._dispatch.schema import Arg, Schema
 from .._dispatch.state import FUNCTION_MODE, NO_TORCH_FUNCTION, current_default_device
 from .._dtype import dtype
 from .._layout import layout, memory_format
@@ -219,9 +219,26 @@ def _form(o: Op, spread: bool, is_method: bool, count: int) -> tuple[Any, ...]:
     )
 
 
-def by_schema(o: Op) -> tuple[Any, ...]:
-    """An operator called by its schema, as in `torch.ops`: its results have no names, and lists are not given back."""
-    return (*_form(o, False, True, 1)[:6], _PLAIN)
+def by_schema(o: Op, shown: Schema, numbers: bool) -> tuple[Any, ...]:
+    """An operator called by its schema, as in `torch.ops`: its results have no names, and lists are not given back.
+    Where the row takes tensors and numbers, the schema that is shown says which; in some, `numbers`, both."""
+    form = _form(o, False, True, 1)
+    kinds, defaults = {a.name: a.kind for a in shown.args if not a.is_list}, own_defaults(o, shown)
+    slots = []
+    for slot in form[2]:
+        name, kind, optional, kwonly, number, holes, copies, has_default, default, cls = slot
+        if number and kinds.get(name) == "Scalar":
+            kind, number = _SCALAR, False
+        default = defaults.get(name, default)
+        slots.append((name, kind, optional, kwonly, number and numbers, holes, copies, has_default, default, cls))
+    return (*form[:2], tuple(slots), *form[3:6], _PLAIN)
+
+
+def own_defaults(o: Op, shown: Schema) -> dict[str, int]:
+    """The ints that `torch.ops` has for arguments left out where the row has others: the losses' `reduction`."""
+    rows = {a.name: a.default for a in o.schema.args if a.kind == "int" and not a.is_list}
+    given = [a for a in shown.args if a.name in rows and a.kind == "int" and not a.is_list and a.has_default]
+    return {a.name: a.default for a in given if isinstance(a.default, int) and a.default != rows[a.name]}
 
 
 def _slot(o: Op, i: int, a: Arg, is_method: bool) -> tuple[Any, ...]:

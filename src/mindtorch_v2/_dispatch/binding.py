@@ -12,7 +12,8 @@ from typing import Any, Final, final
 from .._device import as_device, device
 from .._dtype import dtype_or_none
 from .._layout import layout, memory_format
-from .._numbers import checked_number, is_number, no_number
+from .._numbers import checked_number, is_number, is_numpy_scalar, no_number
+from .._size import Size
 from .._sizes import SHORT, is_long, is_ragged, long, not_concrete
 from .._tensor_base import TensorBase, numel, requires_grad
 from .op import Op, plain_name
@@ -58,10 +59,17 @@ def _element_fits(a: Arg, v: object) -> bool:
 
 
 def is_index(v: object) -> bool:
-    """Ints, NumPy's integers but not its arrays, and integer tensors without dimensions."""
+    """Ints, NumPy's integers, and integer tensors without dimensions; elsewhere than in a list no other object."""
     if isinstance(v, TensorBase):
         return len(v._shape) == 0 and not v._dtype.is_inexact and v._dtype.name != "bool"
-    return not isinstance(v, bool) and not hasattr(v, "__len__") and _has_index(v)
+    if isinstance(v, int):
+        return not isinstance(v, bool)
+    return is_numpy_scalar(v) and _has_index(v)
+
+
+def is_size(v: object) -> bool:
+    """What stands for a symbolic int besides: any object that says which int it is."""
+    return not isinstance(v, (bool, TensorBase)) and not hasattr(v, "__len__") and _has_index(v)
 
 
 def is_element(v: object) -> bool:
@@ -138,10 +146,8 @@ def convert(a: Arg, v: Any) -> Any:
     kind = a.kind
     if a.is_list:
         if kind == "Tensor":
-            if isinstance(v, tuple):
-                return v if _all_tensors(v, a) else BAD
-            if isinstance(v, list):
-                t = tuple(v)
+            if isinstance(v, (tuple, list)):
+                t = held(v)
                 return t if _all_tensors(t, a) else BAD
             return BAD
         if kind == "int":
@@ -156,7 +162,7 @@ def convert(a: Arg, v: Any) -> Any:
             raise no_number()
         if isinstance(v, int):
             return long(int(v)) if not isinstance(v, bool) else BAD
-        return long(index(v)) if is_index(v) else BAD
+        return long(index(v)) if is_index(v) or (a.symbolic and is_size(v)) else BAD
     if kind == "bool":
         return v if isinstance(v, bool) else BAD
     if kind == "float":
@@ -173,9 +179,11 @@ def convert(a: Arg, v: Any) -> Any:
             return checked_number(v)
         x: Any = v
         if isinstance(v, TensorBase):
-            return x.item() if len(v._shape) == 0 else BAD
+            return x.item() if len(v._shape) == 0 and not requires_grad(v) else BAD
         return x.item() if is_number(v) else BAD
     if kind == "str":
+        if isinstance(v, bytes):
+            return v.decode(errors="replace")
         return v if isinstance(v, str) else BAD
     if kind == "ScalarType":
         d = dtype_or_none(v)
@@ -193,6 +201,15 @@ def convert(a: Arg, v: Any) -> Any:
     return v
 
 
+def held(v: Any) -> tuple[Any, ...]:
+    """What a tuple or list holds, whatever its class says of its length and elements."""
+    if type(v) is tuple or type(v) is Size:
+        t: tuple[Any, ...] = v
+        return t
+    kind: Any = tuple if isinstance(v, tuple) else list
+    return tuple(kind.__getitem__(v, slice(None)))
+
+
 def _all_tensors(items: tuple[Any, ...], a: Arg) -> bool:
     for t in items:
         if not isinstance(t, TensorBase) and not (t is None and a.holes):
@@ -206,7 +223,7 @@ def _others(a: Arg, v: Any) -> Any:
         return BAD
     one = Arg(a.name, a.kind, False, False, 0, "", False, a.kwonly, False, None)
     out: list[Any] = []
-    for x in v:
+    for x in held(v):
         got = convert(one, x)
         if got is BAD:
             return BAD
@@ -218,16 +235,17 @@ def _values(a: Arg, v: Any) -> Any:
     """A list of floats, bools or numbers."""
     if not isinstance(v, (list, tuple)):
         return (v,) if a.size > 0 and a.kind != "bool" and is_number(v) else BAD
-    for x in v:
+    given = held(v)
+    for x in given:
         if a.kind == "bool":
             fits = isinstance(x, bool)
         else:
             fits = _is_zero_dim(x) or (is_number(x) and (a.kind != "float" or not isinstance(x, complex)))
         if not fits:
             return BAD
-    if a.kind == "bool" and a.size > 0 and len(v) != a.size:
-        raise RuntimeError(f"Tried to convert a List with {len(v)} elements to a fixed-size array of size {a.size}")
-    return tuple(v)
+    if a.kind == "bool" and a.size > 0 and len(given) != a.size:
+        raise RuntimeError(f"Tried to convert a List with {len(given)} elements to a fixed-size array of size {a.size}")
+    return given
 
 
 def _is_zero_dim(v: object) -> bool:
@@ -235,11 +253,13 @@ def _is_zero_dim(v: object) -> bool:
 
 
 def _ints(a: Arg, v: Any) -> Any:
-    if isinstance(v, tuple) and (not v or plain_ints(v)):
-        return v
     if isinstance(v, (tuple, list)):
+        # A list is read where it is: an element may shorten it while it is asked.
+        given: Any = v if type(v) is list else held(v)
+        if type(given) is not list and (not given or plain_ints(given)):
+            return given
         out: list[int] = []
-        for x in v:
+        for x in given:
             if is_ragged(x):
                 out.append(_ragged(a, x))
             elif is_element(x):

@@ -70,7 +70,7 @@ class Parameter:
         if kind == "bool":
             return isinstance(value, bool)
         if kind == "str":
-            return isinstance(value, str)
+            return isinstance(value, (str, bytes))
         if kind == "torch.dtype":
             return isinstance(value, dtype)
         if kind in ("int", "float", "Number"):
@@ -93,7 +93,9 @@ def _number_of(kind: str, value: Any) -> bool:
         if isinstance(value, TensorBase):
             return len(value._shape) == 0 and not value._dtype.is_complex and not requires_grad(value)
         return is_number(value) and not isinstance(value, complex)
-    return is_number(value) or (isinstance(value, TensorBase) and len(value._shape) == 0)
+    if isinstance(value, TensorBase):
+        return len(value._shape) == 0 and not requires_grad(value)
+    return is_number(value)
 
 
 def read(text: str) -> list[Parameter]:

@@ -164,7 +164,7 @@ def _ctc(log_probs: Any, targets: Any, input_lengths: Any, target_lengths: Any, 
     return narrow(loss, log_probs)
 
 
-_REST = "int blank=0, int reduction=Mean, bool zero_infinity=False) -> Tensor"
+_REST = "int blank=0, int reduction=0, bool zero_infinity=False) -> Tensor"
 _LISTED: Op = composite("ctc_loss.IntList(Tensor log_probs, Tensor targets, int[] input_lengths, int[] target_lengths, "
                         f"{_REST}", _ctc, method=False)
 

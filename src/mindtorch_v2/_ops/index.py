@@ -6,6 +6,7 @@ from typing import Any
 from .._backends.common import overlap
 from .._core_operators import HOOKS
 from .._dispatch import registry
+from .._dispatch.binding import held
 from .._dispatch.op import plain_name, type_name
 from .._dtype import bool as bool_
 from .._dtype import int64
@@ -165,7 +166,7 @@ def _spread(indices: Any) -> list[Any]:
         raise TypeError(f"index_put(): argument 'indices' (position 2) must be tuple of Tensors, not "
                         f"{plain_name(indices)}")
     out: list[Any] | None = None
-    for x in indices:
+    for x in held(indices):
         if x is None:
             out = [*(out or []), None]
         else:

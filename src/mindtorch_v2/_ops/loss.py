@@ -394,7 +394,7 @@ def _logits_target(g: Any, self: Any, weight: Any, pos_weight: Any, reduction: i
 
 
 op("binary_cross_entropy_with_logits(Tensor self, Tensor target, Tensor? weight=None, Tensor? pos_weight=None, "
-   "int reduction=Mean) -> Tensor", meta=rules.entropy_of_logits, method=False,
+   "int reduction=0) -> Tensor", meta=rules.entropy_of_logits, method=False,
    kernel=logits_entropy_in_parts,
    grad=dict(self=_logits_backward, target=_logits_target))
 
@@ -406,5 +406,5 @@ def _kl_div(self: Any, target: Any, reduction: int, log_target: bool) -> Any:
     return _reduced(terms, reduction)
 
 
-composite("kl_div(Tensor self, Tensor target, int reduction=Mean, *, bool log_target=False) -> Tensor", _kl_div,
+composite("kl_div(Tensor self, Tensor target, int reduction=0, *, bool log_target=False) -> Tensor", _kl_div,
           method=False)

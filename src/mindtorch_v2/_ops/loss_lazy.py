@@ -47,7 +47,7 @@ def _ranking(input1: Any, input2: Any, target: Any, margin: float, reduction: in
     return reduced((-target * (input1 - input2) + margin).clamp_min(0), reduction)
 
 
-composite("margin_ranking_loss(Tensor input1, Tensor input2, Tensor target, float margin=0.0, int reduction=Mean) "
+composite("margin_ranking_loss(Tensor input1, Tensor input2, Tensor target, float margin=0.0, int reduction=0) "
           "-> Tensor", _ranking, method=False)
 
 
@@ -58,7 +58,7 @@ def _hinge(self: Any, target: Any, margin: float, reduction: int) -> Any:
     return reduced(apart + near, reduction)
 
 
-composite("hinge_embedding_loss(Tensor self, Tensor target, float margin=1.0, int reduction=Mean) -> Tensor", _hinge,
+composite("hinge_embedding_loss(Tensor self, Tensor target, float margin=1.0, int reduction=0) -> Tensor", _hinge,
           method=False)
 
 
@@ -81,7 +81,7 @@ def _cosine_embedding(input1: Any, input2: Any, target: Any, margin: float, redu
     return reduced(near + apart, reduction)
 
 
-composite("cosine_embedding_loss(Tensor input1, Tensor input2, Tensor target, float margin=0.0, int reduction=Mean) "
+composite("cosine_embedding_loss(Tensor input1, Tensor input2, Tensor target, float margin=0.0, int reduction=0) "
           "-> Tensor", _cosine_embedding, method=False)
 
 
@@ -104,7 +104,7 @@ def _triplet(anchor: Any, positive: Any, negative: Any, margin: float, p: float,
 
 
 composite("triplet_margin_loss(Tensor anchor, Tensor positive, Tensor negative, float margin=1.0, float p=2, "
-          "float eps=1e-06, bool swap=False, int reduction=Mean) -> Tensor", _triplet, method=False)
+          "float eps=1e-06, bool swap=False, int reduction=0) -> Tensor", _triplet, method=False)
 
 
 def _poisson(input: Any, target: Any, log_input: bool, full: bool, eps: float, reduction: int) -> Any:

@@ -54,7 +54,16 @@ ROOMS: dict[str, tuple[str, ...]] = {
     "functions from rows": ("_api",),
     "tensor": (
         *("_tensor", "_methods", "_attach", "_storage", "_typed_storage", "_legacy", "_types", "_random", "_printing"),
-        *("_serialize", "_dlpack", "_operators", "_torch_dispatch", "_C", "_lowrank", "_autocast"),
+        *(
+            "_serialize",
+            "_dlpack",
+            "_operators",
+            "_operator_arguments",
+            "_torch_dispatch",
+            "_C",
+            "_lowrank",
+            "_autocast",
+        ),
         *("_shared_memory", "_tensor_class", "_watched"),
     ),
     "npu": ("_backends.npu", "_backends.ascend"),
