@@ -359,6 +359,7 @@ PyObject* random_fill(PyObject*, PyObject* const* args, Py_ssize_t nargs) {
         Operand o;
         parse_shape(args[6], shape);
         parse_operand(args + 2, shape, o);
+        if (shape.numel == 0) Py_RETURN_NONE;  // nothing is drawn, whatever the dtype
         if (kind == UNIFORM || kind == NORMAL) {
             const double a = as_double(args[7]), b = as_double(args[8]);
             dispatch_float(o.code, kind == UNIFORM ? "check_uniform_bounds" : "normal_kernel_cpu", [&](auto t) {

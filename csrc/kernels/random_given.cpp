@@ -134,7 +134,10 @@ PyObject* random_given(PyObject*, PyObject* const* args, Py_ssize_t nargs) {
         parse_operand(args + 6, shape, b);
         parse_operand(args + 10, shape, o);
         if (kind < GAMMA || kind > BINOMIAL) fail(PyExc_RuntimeError, "random_given: no kind %d", kind);
-        if (o.code != F16 && o.code != BF16 && o.code != F32 && o.code != F64) fail_dtype("random_given", o.code);
+        if (o.code != F16 && o.code != BF16 && o.code != F32 && o.code != F64) {
+            static const char* const names[] = {"gamma", "poisson_cpu", "binomial_cpu"};
+            fail_dtype(names[kind - GAMMA], o.code);
+        }
         const int code = o.code == F64 ? F64 : F32;  // what the numbers are computed in
         int64_t dense[MAXD];
         dense_like(shape, o, dense);

@@ -14,6 +14,7 @@ from . import _native
 from ._backends.common.kernels import resize
 from ._backends.cpu.kernels.random import DEFAULT
 from ._creation import (
+    _MISSING,
     _device_arg,
     _dtype_arg,
     _factory_device,
@@ -550,8 +551,8 @@ def bernoulli(input: Any, p: Any = None, *, generator: Any = None, out: Any = No
 
 
 def normal(
-    mean: Any,
-    std: Any = 1.0,
+    mean: Any = _MISSING,
+    std: Any = _MISSING,
     size: Any = None,
     *,
     generator: Any = None,
@@ -566,6 +567,11 @@ def normal(
     """normal(mean, std, size=None, *, generator=None, out=None, ...): means and deviations are tensors or numbers."""
     if unknown:
         raise stray("normal", (mean, std, size), unknown)
+    if mean is _MISSING and size is not None:
+        raise TypeError('normal() missing 1 required positional arguments: "mean"')
+    if mean is _MISSING or (size is not None and std is _MISSING):
+        raise stray("normal", (mean, std), {} if size is None else {"size": size})
+    std = 1.0 if std is _MISSING else std
     g = _generator("normal", generator)
     if isinstance(mean, TensorBase) or isinstance(std, TensorBase):
         if size is not None or not all(isinstance(x, TensorBase) or is_number(x) for x in (mean, std)):

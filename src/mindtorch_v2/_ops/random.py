@@ -103,22 +103,25 @@ GEOMETRIC: Op = _filling(f"geometric(Tensor self, float p, *, {_G}) -> Tensor", 
 
 # -- Bernoulli, normal with tensors, multinomial --------------------------------------------------------------------
 def _bernoulli(self: Any, generator: Any) -> Spec:
-    if self._dtype.is_complex:
+    if self.numel() > 0:
         check_bernoulli("bernoulli_tensor_cpu_self_", self._dtype)
-    check_float("bernoulli_tensor_cpu_p_", self._dtype)
+        check_float("bernoulli_tensor_cpu_p_", self._dtype)
     return like(self)
 
 
 def _bernoulli_p(self: Any, p: Any, generator: Any) -> Spec:
-    check_bernoulli("bernoulli_tensor_cpu_self_" if hasattr(p, "_shape") else "bernoulli_scalar_cpu_", self._dtype)
     if hasattr(p, "_shape"):
-        check_float("bernoulli_tensor_cpu_p_", p._dtype)
+        if self.numel() > 0:
+            check_bernoulli("bernoulli_tensor_cpu_self_", self._dtype)
+            check_float("bernoulli_tensor_cpu_p_", p._dtype)
         shape = broadcast([self, p])
         if shape != self._shape:
             raise RuntimeError(
                 f"output with shape {list(self._shape)} doesn't match the broadcast shape {list(shape)}")
     elif not 0 <= p <= 1:
         raise RuntimeError(f"bernoulli_ expects p to be in [0, 1], but got p={p:g}")
+    elif self.numel() > 0:
+        check_bernoulli("bernoulli_scalar_cpu_", self._dtype)
     return spec(self._shape, self._dtype, self._device, preserved_strides(self))
 
 
@@ -132,13 +135,17 @@ BERNOULLI_P: Op = op(f"bernoulli.Tensor(Tensor self, Tensor p, *, {_G}) -> Tenso
 
 def _normal_of(mean: Any, std: Any, generator: Any) -> Spec:
     tensors = [t for t in (mean, std) if hasattr(t, "_shape")]
-    for t in tensors:
-        if t is std and t._dtype.is_complex:
-            raise RuntimeError("normal expects standard deviation to be non-complex")
-        check_float("normal_kernel_cpu", t._dtype)
+    shape = broadcast(tensors)
     if not hasattr(std, "_shape"):
         check_std(std)
-    return spec(broadcast(tensors), tensors[0]._dtype, tensors[0]._device)
+    elif std._dtype.is_complex:
+        raise RuntimeError("normal expects standard deviation to be non-complex")
+    for t in tensors:
+        if 0 not in shape:
+            check_float("normal_kernel_cpu", t._dtype)
+        elif t._dtype.itemsize == 1 and t._dtype.is_floating_point or t._dtype.name in UNSIGNED:
+            raise NotImplementedError(f"\"add_stub\" not implemented for '{t._dtype.scalar_name}'")
+    return spec(shape, tensors[0]._dtype, tensors[0]._device)
 
 
 def _normal_node(mean: Any, std: Any) -> str:

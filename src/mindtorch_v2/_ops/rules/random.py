@@ -61,6 +61,12 @@ def check_float(kernel: str, dt: dtype) -> None:
         raise NotImplementedError(f"\"{kernel}\" not implemented for '{dt.scalar_name}'")
 
 
+def check_sized(kernel: str, s: Spec) -> None:
+    """A uniform range is refused by its dtype first; of normal numbers the dtype is asked when there is one to draw."""
+    if kernel == "check_uniform_bounds" or 0 not in s.shape:
+        check_float(kernel, s.dtype)
+
+
 # Integers up to 2 ** digits are exact in these; narrower types are reached over float32.
 DIGITS: Final[dict[str, int]] = {"float32": 24, "float64": 53, "float16": 11, "bfloat16": 8}
 LEAST_INT64: Final[int] = -9223372036854775808
@@ -182,7 +188,7 @@ class SizedRule(Rule):
     def infer(self, args: tuple[Any, ...]) -> Any:
         s = self.rule.infer(args)
         assert isinstance(s, Spec)
-        check_float(self.kernel, s.dtype)
+        check_sized(self.kernel, s)
         return s
 
 
@@ -197,7 +203,7 @@ class FloatLikeRule(Rule):
     def infer(self, args: tuple[Any, ...]) -> Any:
         s = self.rule.infer(args)
         assert isinstance(s, Spec)
-        check_float(self.kernel, s.dtype)
+        check_sized(self.kernel, s)
         check_drawn_here(self.rule.name, args[0], s)
         return s
 
@@ -249,20 +255,23 @@ class FillingRule(Rule):
         dt = t._dtype
         kind = self.kind
         if kind == UNIFORM:
-            check_uniform(args[1], args[2], dt)
+            check_uniform(args[1], args[2], dt, numel(t) == 0)
         elif kind == NORMAL:
             check_std(args[2])
-            check_float("normal_kernel_cpu", dt)
+            if numel(t) > 0:
+                check_float("normal_kernel_cpu", dt)
         elif kind == RANDOM:
-            if numel(t) > 0 or args[2] is not None or args[1] != LEAST_INT64:
+            if numel(t) > 0 or args[2] is not None or (args[1] is not None and args[1] != LEAST_INT64):
                 check_random(args[1], args[2], dt)
         else:
             check_other(kind, args, dt, numel(t) == 0)
         return Spec(t._shape, preserved_strides(t), dt, dt, t._device)
 
 
-def check_uniform(low: float, high: float, dt: dtype) -> None:
+def check_uniform(low: float, high: float, dt: dtype, empty: bool) -> None:
     check_float("check_uniform_bounds", dt)
+    if empty and dt.is_complex:
+        return
     limits = FLOATS.get(dt.name)
     if limits is not None:
         if not limits.least <= low <= limits.most:
@@ -293,15 +302,29 @@ def check_bernoulli(kernel: str, dt: dtype) -> None:
         check_discrete(kernel, dt)
 
 
+# The names that C++ itself gives to types.
+_DEMANGLED: Final[dict[str, str]] = {
+    "int16": "short int", "int64": "long int", "complex32": "c10::complex<c10::Half>",
+    "complex64": "c10::complex<float>", "complex128": "c10::complex<double>",
+}
+
+
+def demangled(dt: dtype) -> str:
+    name = _DEMANGLED.get(dt.name)
+    return INTS[dt.name].name if name is None else name
+
+
 def check_other(kind: i64, args: tuple[Any, ...], dt: dtype, empty: bool) -> None:
     a: float = args[1]
     if kind == EXPONENTIAL:
+        if not a > 0:
+            raise RuntimeError(f"exponential_ expects lambda > 0.0, but found lambda={a:g}")
+        if empty:
+            return
         if not dt.is_floating_point:
             raise RuntimeError(
                 "Exponential distribution is a continuous probability distribution. dtype must be a floating point but "
                 f"you specified {dt.scalar_name}")
-        if not a > 0:
-            raise RuntimeError(f"exponential_ expects lambda > 0.0, but found lambda={a:g}")
         check_float("exponential_cpu", dt)
     elif kind == CAUCHY:
         sigma: float = args[2]
@@ -310,12 +333,15 @@ def check_other(kind: i64, args: tuple[Any, ...], dt: dtype, empty: bool) -> Non
         if not dt.is_floating_point:
             raise RuntimeError(
                 "Cauchy distribution is a continuous probability distribution. dtype must be a floating point but you "
-                f"specified {dt.scalar_name}")
-        check_float("cauchy_cpu", dt)
+                f"specified {demangled(dt)}")
+        if not empty:
+            check_float("cauchy_cpu", dt)
     elif kind == LOG_NORMAL:
         std: float = args[2]
         if not std > 0:
             raise RuntimeError(f"log_normal_ expects std > 0.0, but found std={std:g}")
+        if empty:
+            return
         if dt.is_complex:
             raise NotImplementedError(f"\"log_normal_cpu\" not implemented for '{dt.scalar_name}'")
         check_float("log_normal_cpu", dt)
