@@ -114,8 +114,9 @@ struct Sinc {
     }
 };
 
-MT_BINARY(Add, a + b)
-MT_BINARY(Sub, a - b)
+// PyTorch adds alpha * b whatever alpha is: an infinite part of b gives a NaN in the other part.
+MT_BINARY(Add, (T{a.re + (b.re - 0 * b.im), a.im + (b.im + 0 * b.re)}))
+MT_BINARY(Sub, (T{a.re + (-b.re - 0 * b.im), a.im + (-b.im + 0 * b.re)}))
 MT_BINARY(Mul, a* b)
 MT_BINARY(Div, a / b)
 MT_BINARY(Eq, (a.re == b.re) & (a.im == b.im))

@@ -134,6 +134,23 @@ CALLS: dict[str, Call] = {
     "logaddexp_low": lambda torch: torch.logaddexp(torch.tensor([complex(-INF, 1)]), torch.tensor([complex(-INF, 2)])),
     "logaddexp_high": lambda torch: torch.logaddexp(torch.tensor([complex(INF, 1)]), torch.tensor([complex(INF, 2)])),
     "logaddexp_nan": lambda torch: torch.logaddexp(torch.tensor([complex(INF, math.nan)]), torch.tensor([1j])),
+    # PyTorch adds alpha times the other operand, also where alpha is one
+    **{
+        f"{name}_infinite_{dtype}": lambda torch, call=call, dtype=dtype: call(
+            torch.tensor([complex(INF, 1), 1j, 1, complex(INF, INF)] * 5, dtype=getattr(torch, dtype)),
+            torch.tensor([complex(1, INF), complex(INF, 0), 1j, complex(-INF, 1)] * 5, dtype=getattr(torch, dtype)),
+        )
+        for dtype in ("complex64", "complex128")
+        for name, call in {
+            "add": lambda a, b: a + b,
+            "add_alpha": lambda a, b: a.add(b, alpha=2),
+            "sub": lambda a, b: a - b,
+            "rsub": lambda a, b: complex(1, INF) - a,
+            "add_number": lambda a, b: a + complex(1, INF),
+            "add_strided": lambda a, b: a[::2] + b[::2],
+            "add_in_place": lambda a, b: a.add_(b),
+        }.items()
+    },
     # powers of two that alone would overflow
     "ldexp_half": lambda torch: torch.ldexp(torch.tensor([2.0**-10]).half(), torch.tensor([20])),
     "ldexp_single": lambda torch: torch.ldexp(torch.tensor([2.0**-100, 0.0, 1.0]), torch.tensor([140, 10000, -10000])),
