@@ -111,7 +111,7 @@ def _at_least(name: str, one: Any) -> Any:
                                 f"element of type {type_name(t)} at pos {i}")
         return tuple(one(t) for t in items)
 
-    fn.__name__ = name
+    fn.__name__ = fn.__qualname__ = name
     fn.__doc__ = f"{name}(*tensors): views with at least {name[8]} dimensions."
     return fn
 

@@ -50,7 +50,7 @@ def _heaviside_meta(self: Any, values: Any) -> Any:
 
 
 op("heaviside(Tensor self, Tensor values) -> Tensor", meta=KeptRule(_heaviside_meta), inplace=True,
-   nondifferentiable=True,
+   node="NotImplemented", grad=dict(self=no_formula("heaviside"), values=no_formula("heaviside")),
    out=Target("same", "heaviside is not yet implemented for tensors with different dtypes.",
               on_complex="heaviside is not yet implemented for complex tensors."),
    kernel=lambda self, values: _where.call((self == 0, values, (self > 0).to(self._dtype))))
@@ -189,15 +189,14 @@ PLAIN = ("airy_ai", "bessel_j0", "bessel_j1", "bessel_y0", "bessel_y1", "modifie
          "spherical_bessel_j0")
 for _name in PLAIN:
     op(f"special_{_name}(Tensor self) -> Tensor", meta=only(WIDE_FLOATS, f"{_name}_cpu", kind="float"), out=True,
-       node="NotImplemented", grad=dict(self=no_formula(f"special_{_name}")), function=False, method=False)
+       nondifferentiable=True, function=False, method=False)
 
 POLYNOMIALS = tuple(f"{shifted}chebyshev_polynomial_{kind}" for shifted in ("", "shifted_") for kind in "tuvw") + (
     "hermite_polynomial_h", "hermite_polynomial_he", "laguerre_polynomial_l", "legendre_polynomial_p")
 for _name in POLYNOMIALS:
     op(f"special_{_name}(Tensor x, Tensor n) -> Tensor", out=True,
-       meta=only(WIDE_FLOATS, f"{_name}_cpu", kind="float", pair="n"), numbers=("x", "n"), node="NotImplemented",
-       function=False, method=False,
-       grad=dict(x=no_formula(f"special_{_name}"), n=no_formula(f"special_{_name}")))
+       meta=only(WIDE_FLOATS, f"{_name}_cpu", kind="float", pair="n"), numbers=("x", "n"),
+       nondifferentiable=True, function=False, method=False)
 
 
 # -- gamma functions ----------------------------------------------------------------------------------------------

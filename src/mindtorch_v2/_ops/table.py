@@ -217,7 +217,8 @@ def _out(o: Op, row: Row) -> Op:
     p.is_out = True
     p.mutates = True
     p.numbers = o.numbers
-    p.derivative = OUT_DERIVATIVE
+    # What has no gradient may be written to a tensor that asks for one.
+    p.derivative = NO_GRADIENT if o.derivative is NO_GRADIENT else OUT_DERIVATIVE
     p.row = Row("out", p, False, False)
     if o.result_type is not None:
         p.result_type = return_types.make(o.title() + "_out", tuple(r.name for r in o.schema.returns))

@@ -281,7 +281,7 @@ class OutKernel(Kernel):
             assert isinstance(out, TensorBase)
             if out._dtype is not specs.dtype:
                 targets[0].check(specs.dtype, out._dtype)
-            check_out(op.overlap, out, plain)
+            check_out(op.overlap, out, plain, out._shape == specs.shape)
             check_resize(out, specs, plain)
             fit(out, specs, targets[0])
             if needs_copy(op.overlap, out, plain) or not kernel.into(func, plain, specs, out):
@@ -290,7 +290,7 @@ class OutKernel(Kernel):
             return out
         check_targets(targets, specs, outs)
         for i, s in enumerate(specs):
-            check_out(op.overlap, outs[i], plain)
+            check_out(op.overlap, outs[i], plain, outs[i]._shape == s.shape)
             check_resize(outs[i], s, plain)
         fit_all(outs, specs, targets)
         if isinstance(kernel, IntoKernel) and kernel.into_all(plain, specs, outs):
@@ -332,7 +332,7 @@ class OutOfParts(Kernel):
         specs = [spec_of(r, targets[i]) for i, r in enumerate(results)]
         check_targets(targets, specs, outs)
         for i in range(len(results)):
-            check_out(op.overlap, outs[i], args[:n])
+            check_out(op.overlap, outs[i], args[:n], outs[i]._shape == specs[i].shape)
         fit_all(outs, specs, targets)
         for i, r in enumerate(results):
             copy_same_device(outs[i], r)

@@ -148,10 +148,11 @@ def check_write(rule: i64, target: TensorBase, args: tuple[Any, ...]) -> None:
         check_apart(target, args[1:])
 
 
-def check_out(rule: i64, out: TensorBase, args: tuple[Any, ...]) -> None:
-    """The same for `out=`; here every argument is an input."""
+def check_out(rule: i64, out: TensorBase, args: tuple[Any, ...], fits: bool = True) -> None:
+    """The same for `out=`; here every argument is an input. One that does not fit is given other strides."""
     own_memory(out)
-    check_no_internal_overlap(out)
+    if fits:
+        check_no_internal_overlap(out)
     if rule == 0 or rule == FINDS:
         check_inputs(out, args)
     elif rule == APART:

@@ -13,7 +13,7 @@ from ..._dtype import bool as bool_
 from ..._dtype import dtype, float32, uint8
 from ..._dtype_names import c_name, cpp_name
 from ..._mypyc import i64
-from ..._promotion import number_dtype, result_type_of
+from ..._promotion import can_cast, number_dtype, result_type_of
 from ..._strides import contiguous_strides, strides_in_order
 from ..._tensor_base import TensorBase, is_contiguous
 from ..._warn import warn
@@ -135,6 +135,21 @@ class Accept(Rule):
         if found is not None:
             raise found[0](found[1])
         raise not_implemented(self.kernel, dt)
+
+    def infer_inplace(self, args: tuple[Any, ...]) -> Any:
+        """What is written must have the shape and take the dtype before the kernel looks at dtypes."""
+        try:
+            return self.infer(args)
+        except NotImplementedError:
+            s, target = self.inner.infer(args), args[0]
+            assert isinstance(s, Spec) and isinstance(target, TensorBase)
+            if s.shape != target._shape:
+                raise RuntimeError(f"output with shape {list(target._shape)} doesn't match the broadcast shape "
+                                   f"{list(s.shape)}") from None
+            if not can_cast(s.dtype, target._dtype):
+                raise RuntimeError(f"result type {s.dtype.scalar_name} can't be cast to the desired output type "
+                                   f"{target._dtype.scalar_name}") from None
+            raise
 
 
 @final
