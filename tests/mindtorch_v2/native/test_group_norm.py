@@ -13,7 +13,7 @@ import pytest
 
 import mindtorch_v2 as torch
 
-SHAPES = [((2, 6, 5, 7), 3), ((3, 4, 11), 4), ((2, 8), 2), ((1, 6, 40, 40), 1)]
+SHAPES = [((2, 6, 5, 7), 3), ((3, 4, 11), 4), ((2, 8), 2), ((2, 6, 2, 2), 3), ((2, 600, 3), 4), ((1, 6, 40, 40), 1)]
 
 
 def run(t: Any, shape: tuple[int, ...], groups: int, weight: bool, bias: bool, dtype: Any) -> list[Any]:

@@ -1,6 +1,6 @@
 """Launches of batch and group norm: planes of places side by side, or channels last, in one native call each way.
 
-Invariant: the rows' own formulas, in terms of operators, serve what the kernel is not made for: no elements, and
+Invariant: the rows' own formulas, in terms of operators, serve what the kernel is not made for: no elements, and many
 channels of a few places, which are neither planes nor columns.
 """
 from __future__ import annotations
@@ -16,6 +16,7 @@ from ...._tensor_base import TensorBase, is_contiguous, numel, own_memory
 from .dense import deliver, dense_as, fresh, is_last, last_as, operand, target, target_last, wide_dtype
 
 _FEW: Final = 8  # places below which a plane is not worth a loop of its own; those of one place are columns
+_MANY: Final = 512  # planes whose loops cost more than the calls of operators that stand for them
 
 Planes = tuple[int, int, int, int, bool]  # images, channels, places, groups, whether channels are last
 _channel_norm: Final[Any] = _native.channel_norm
@@ -40,7 +41,7 @@ def _channel_planes(x: TensorBase) -> Planes:
 
 
 def _too_few(planes: Planes) -> bool:
-    return planes[2] < _FEW and not planes[4]
+    return planes[2] < _FEW and not planes[4] and planes[0] * planes[1] > _MANY
 
 
 def _source(t: TensorBase, dt: dtype, last: bool) -> TensorBase:
