@@ -11,11 +11,13 @@ from .... import _native
 from ...._device import CPU
 from ...._dispatch.keys import CPU as CPU_KEY
 from ...._dispatch.op import Kernel, Op, Spec
+from ...._dtype import bool as bool_
 from ...._dtype import int64
 from ...._mypyc import i64
 from ...._ops.rules.reduce import Reduction, dim_mask, dim_mask_or_all, spread_strides
 from ...._tensor_base import TensorBase, alias, make
 from .base import OneResult, SeveralResults, count, new_storage, wrapped
+from .dense import dense_as
 
 _reduce: Final[Any] = _native.reduce
 _cumsum: Final[Any] = _native.cumsum
@@ -119,6 +121,26 @@ class BothEnds(SeveralResults):
                 None, 0, stride, code,
                 a._shape, code, count(s.shape)))
         return found
+
+
+@final
+class CountNonzero(OneResult):
+    """(self, dim): booleans, which are summed."""
+
+    def writes(self, args: tuple[Any, ...], spec: Spec, out: TensorBase) -> bool:
+        return True
+
+    def launch(self, op: Op, args: tuple[Any, ...], s: Spec, out: Any, offset: int, stride: tuple[int, ...],
+               code: int) -> Any:
+        a = args[0]
+        assert isinstance(a, TensorBase)
+        n = len(a._shape)
+        seen = a if a._dtype is bool_ else dense_as(a, bool_)
+        return _reduce(
+            _SUM,
+            seen._storage, int(seen._offset), seen._stride, bool_.code,
+            out, offset, spread_strides(stride, dim_mask_or_all(args[1], n), n, False), code,
+            a._shape, code, count(s.shape))
 
 
 @final

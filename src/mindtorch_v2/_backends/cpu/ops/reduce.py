@@ -10,7 +10,7 @@ from ...._ops.rules.base import wrap_dim
 from ...._ops.rules.reduce import dim_mask_or_all, spread_strides
 from ...._tensor_base import numel
 from ...common.runtime import copy_same_device
-from ..kernels.reduce import BothEnds, Moments, MomentsAndMean, Reduce, ReduceWithIndex, Scan, Trace
+from ..kernels.reduce import BothEnds, CountNonzero, Moments, MomentsAndMean, Reduce, ReduceWithIndex, Scan, Trace
 from ..kernels.softmax import LogSumExp
 from ..kernels.vector_norm import vector_norm
 from ..lines import cpu, into
@@ -23,6 +23,7 @@ cpu("min", Reduce(_native.AMIN))
 cpu("max.dim", ReduceWithIndex(_native.AMAX, _native.ARGMAX))
 cpu("min.dim", ReduceWithIndex(_native.AMIN, _native.ARGMIN))
 cpu("aminmax", BothEnds(PartsKernel(aminmax_in_parts)))
+cpu("count_nonzero", CountNonzero())
 cpu("trace", Trace())
 cpu("logsumexp", LogSumExp(PartsKernel(logsumexp_in_parts)))
 cpu("var.correction", Moments(False))
