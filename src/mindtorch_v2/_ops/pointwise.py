@@ -23,7 +23,7 @@ from .._tensor_base import TensorBase
 from .composites.alias import Renamed
 from .composites.formulas import conj, narrow, over, pair, times, wide, zeros_like
 from .rules import dtype_checks
-from .rules.base import PyRule
+from .rules.base import KeptRule, PyRule
 from .rules.dtype_checks import BOOL, COMPLEX, COMPLEX_HALF, EXPONENTS, FLOAT8, FLOATS, INTS, UNSIGNED
 from .table import PointwiseRule, Row, composite, op, pointwise
 
@@ -643,7 +643,7 @@ def _nan_to_num_meta(self: Any, nan: float | None, posinf: float | None, neginf:
 
 _nan_to_num_rule = only(ALL & ~FLOAT8, "nan_to_num").bind(registry.get("neg"))
 op("nan_to_num(Tensor self, float? nan=None, float? posinf=None, float? neginf=None) -> Tensor",
-   meta=_nan_to_num_meta, inplace="function", out=True, kernel=nan_to_num_parts,
+   meta=KeptRule(_nan_to_num_meta), inplace="function", out=True, kernel=nan_to_num_parts,
    grad=dict(self=lambda g, self: g * self.isfinite()))
 
 

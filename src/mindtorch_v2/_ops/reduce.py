@@ -429,7 +429,7 @@ def _cummax_rule(name: str) -> Any:
             raise NotImplementedError(f"\"{name}_cpu\" not implemented for '{self._dtype.scalar_name}'")
         return [like(self), like(self, None, int64)]
 
-    return rule
+    return KeptRule(rule)
 
 
 for _name in ("cummax", "cummin"):

@@ -103,7 +103,7 @@ def _frexp_meta(self: Any) -> list[Spec]:
             Spec(self._shape, stride, int32, int32, self._device)]
 
 
-op("frexp.Tensor(Tensor self) -> (Tensor mantissa, Tensor exponent)", meta=_frexp_meta, nondiff=("exponent",),
+op("frexp.Tensor(Tensor self) -> (Tensor mantissa, Tensor exponent)", meta=KeptRule(_frexp_meta), nondiff=("exponent",),
    out=(Target("same", "torch.frexp() expects mantissa to have dtype {c_want} but got {c_got}"),
         Target("same", "torch.frexp() expects exponent to have int dtype but got {c_got}")),
    grad=dict(self=lambda g, exponent: g / exponent.exp2()))

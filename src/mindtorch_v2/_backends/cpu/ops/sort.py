@@ -34,10 +34,14 @@ _LARGEST, _FIRST, _SKIPPED = 0, 1, 2  # what the native module makes of NaN
 _RANKED = ("float32", "float64", "float16", "bfloat16", "int64", "int32", "int16", "int8", "uint8")
 
 
+def _check_ranked(name: str, dt: Any) -> None:
+    if dt.name not in _RANKED:
+        raise NotImplementedError(f"\"{name}\" not implemented for '{dt.scalar_name}'")
+
+
 def _kth(name: str, outs: tuple[Any, Any], self: Any, dim: int, rank: int, nans: int) -> None:
     """One element of each lane, and its place."""
-    if self._dtype.name not in _RANKED:
-        raise NotImplementedError(f"\"{name}\" not implemented for '{self._dtype.scalar_name}'")
+    _check_ranked(name, self._dtype)
     n = len(self._shape)
     dim = wrap_dim(dim, n) if n else 0
     # Without `keepdim` the outputs lack the dimension.
@@ -56,8 +60,10 @@ def _median(name: str, skip_nan: bool) -> None:
         if numel(self) == 0:
             copy_same_device(out, median_all(self, skip_nan))
         else:
-            whole: Any = dense(self)
-            _kth("median_cpu", (out, fresh((), int64)), whole.view((-1,)), 0, 0, nans)
+            whole, code = dense(self), self._dtype.code
+            _check_ranked("median_cpu", self._dtype)
+            _native.kth(whole._storage, int(whole._offset), (1,), code, out._storage, int(out._offset), (0,), code,
+                        _native.Storage(8), 0, (0,), int64.code, (numel(self),), 0, 0, nans)
 
     def by_dim(outs: tuple[Any, Any], self: Any, dim: int, keepdim: bool) -> None:
         if numel(outs[0]):
