@@ -36,7 +36,7 @@ def _clamped(x: Any, n: int, before: int, after: int) -> Any:
     return _places(x, n, before, after).clamp(0, n - 1)
 
 
-def _declare(kind: str, rank: int, lists: Any) -> None:
+def _declare(kind: str, rank: int, lists: Any) -> Op:
     name = f"{kind}_pad{rank}d"
 
     def shape_of(x: Any, padding: Ints) -> Ints:
@@ -101,11 +101,14 @@ def _declare(kind: str, rank: int, lists: Any) -> None:
     forward: Op = op(
         f"{name}(Tensor self, SymInt[{2 * rank}] padding) -> Tensor", meta=KeptRule(meta), function=False, method=False,
         kernel=padded, out=True, grad=dict(self=lambda g, self, padding: backward.call((g, self, padding))))
+    return forward
 
 
-for _rank in (1, 2, 3):
-    _declare("reflection", _rank, _reflected)
-    _declare("replication", _rank, _clamped)
+# By mode and the number of dimensions that are padded.
+_MODES = {
+    "reflect": {rank: _declare("reflection", rank, _reflected) for rank in (1, 2, 3)},
+    "replicate": {rank: _declare("replication", rank, _clamped) for rank in (1, 2, 3)},
+}
 
 
 def _circular(self: Any, pad: Ints) -> Any:
@@ -135,7 +138,6 @@ def _circular(self: Any, pad: Ints) -> Any:
 
 
 _CIRCULAR = composite("_pad_circular(Tensor self, SymInt[] pad) -> Tensor", _circular, function=False, method=False)
-_MODES = {"reflect": "reflection", "replicate": "replication"}
 
 
 def _pad(self: Any, pad: Ints, mode: str, value: float | None) -> Any:
@@ -166,7 +168,7 @@ def _pad(self: Any, pad: Ints, mode: str, value: float | None) -> Any:
         return out if batched else out.squeeze(0)
     if mode not in _MODES:
         raise NotImplementedError(f"Unrecognised padding mode {mode}")
-    return registry.get(f"{_MODES[mode]}_pad{rank}d").call((self, pad))
+    return _MODES[mode][rank].call((self, pad))
 
 
 composite('pad(Tensor self, SymInt[] pad, str mode="constant", float? value=None) -> Tensor', _pad, function=False,

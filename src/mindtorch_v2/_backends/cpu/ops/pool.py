@@ -8,8 +8,8 @@ from .... import _native
 from ...._dispatch import registry
 from ...._dispatch.keys import CPU
 from ...._dispatch.op import FnKernel, PartsKernel
+from ...._ops.kept import kept
 from ...._ops.pool import Sliding, check_max_1d
-from ...._tensor_base import numel
 from ...recorded import Whole
 from ..kernels.dense import dense_as, fresh, operand, wide_dtype
 from ..kernels.pool import Pool
@@ -34,14 +34,26 @@ def _line_fits(self: Any, kernel_size: Ints, stride: Ints, padding: Ints, dilati
     return self._dtype.name in ("float32", "float64", "bfloat16", "float16")
 
 
-def _max_line(self: Any, kernel_size: Ints, stride: Ints, padding: Ints, dilation: Ints, ceil_mode: bool) -> Any:
-    check_max_1d(self._shape, self._dtype, kernel_size, stride, padding, dilation, ceil_mode)
+@kept
+def _line_plan(shape: Ints, dt: Any, kernel_size: Ints, stride: Ints, padding: Ints, dilation: Ints,
+               ceil_mode: bool) -> tuple[Ints, Ints]:
+    """The shape of the result, and the native kernel's last arguments."""
+    check_max_1d(shape, dt, kernel_size, stride, padding, dilation, ceil_mode)
     v = Sliding(tuple(kernel_size), tuple(stride or kernel_size), tuple(padding), tuple(dilation), ceil_mode)
-    shape, dt = self._shape, wide_dtype(self._dtype)
-    out = fresh((*shape[:-1], *v.places(shape[-1:])), dt)
-    if numel(out):
-        _native.pool_line(*operand(dense_as(self, dt)), *operand(out), numel(out) // out._shape[-1], shape[-1],
-                          out._shape[-1], v.kernel[0], v.stride[0], v.padding[0], v.dilation[0])
+    places = v.places(shape[-1:])[0]
+    lines = 1
+    for n in shape[:-1]:
+        lines *= n
+    steps = (v.kernel[0], v.stride[0], v.padding[0], v.dilation[0])
+    return (*shape[:-1], places), (lines, shape[-1], places, *steps)
+
+
+def _max_line(self: Any, kernel_size: Ints, stride: Ints, padding: Ints, dilation: Ints, ceil_mode: bool) -> Any:
+    shape, walk = _line_plan(self._shape, self._dtype, kernel_size, stride, padding, dilation, ceil_mode)
+    dt = wide_dtype(self._dtype)
+    out = fresh(shape, dt)
+    if walk[0]:
+        _native.pool_line(*operand(dense_as(self, dt)), *operand(out), *walk)
     return dense_as(out, self._dtype)
 
 
