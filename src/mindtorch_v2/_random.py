@@ -122,7 +122,19 @@ class Generator:
             raise TypeError(f"expected a torch.ByteTensor, but got {type_name(new_state)}")
         if new_state._dtype is not uint8 or new_state._device.type != "cpu":
             raise TypeError("RNG state must be a torch.ByteTensor")
-        t: Any = new_state
+        source: Any = new_state
+        size = self._state.nbytes
+        if new_state._shape != (size,) or new_state._stride != (1,):
+            source = self._line_of(new_state)
+        start = source._offset
+        given = memoryview(source._storage)[start : start + size]
+        if self._device.type == "cpu":
+            _check_twister(given)
+        memoryview(self._state)[:] = given
+        return self
+
+    def _line_of(self, t: Any) -> Any:
+        """A state of another shape, with its bytes side by side."""
         if not t.is_contiguous():
             raise RuntimeError("RNG state must be contiguous")
         size = self._state.nbytes
@@ -132,13 +144,7 @@ class Generator:
             raise RuntimeError(
                 f"Expected a CPUGeneratorImplState of size {size} but found the input RNG state size to be {t.numel()}"
             )
-        source = t if t._stride == (1,) else t.contiguous()
-        start = source._offset
-        given = memoryview(source._storage)[start : start + size]
-        if self._device.type == "cpu":
-            _check_twister(given)
-        memoryview(self._state)[:] = given
-        return self
+        return t.contiguous()
 
     def clone_state(self) -> Generator:
         """A new generator in the same state."""
@@ -181,24 +187,24 @@ def _check_twister(state: memoryview) -> None:
         raise RuntimeError("Invalid mt19937 state")
 
 
-class _Accelerators:
+class AcceleratorGenerators:
     """The default generators of accelerators, made when first asked for, with the seed last given to all."""
 
-    generators: dict[device, Generator] = {}
+    made: dict[device, Generator] = {}
     seed = 0
 
 
 def accelerator_generator(where: device) -> Generator:
     """The default generator of a device other than the CPU."""
-    found = _Accelerators.generators.get(where)
+    found = AcceleratorGenerators.made.get(where)
     if found is None:
-        found = _Accelerators.generators.setdefault(where, Generator(where).manual_seed(_Accelerators.seed))
+        found = AcceleratorGenerators.made.setdefault(where, Generator(where).manual_seed(AcceleratorGenerators.seed))
     return found
 
 
 # The generators of devices begin with a number that nobody can foresee; only those that a program makes do not.
 default_generator = Generator()
-_Accelerators.seed = default_generator.seed()
+AcceleratorGenerators.seed = default_generator.seed()
 DEFAULT.state = default_generator._state
 TYPES.generator = Generator
 
@@ -206,8 +212,8 @@ TYPES.generator = Generator
 def manual_seed(seed: Any) -> Generator:
     """Seed the default generator of every device."""
     result = default_generator.manual_seed(int(seed))
-    _Accelerators.seed = int(seed)
-    for generator in list(_Accelerators.generators.values()):
+    AcceleratorGenerators.seed = int(seed)
+    for generator in list(AcceleratorGenerators.made.values()):
         generator.manual_seed(int(seed))
     return result
 

@@ -12,6 +12,7 @@ from typing import Any
 
 from ._device import as_device
 from ._random import (
+    AcceleratorGenerators,
     Generator,
     accelerator_generator,
     default_generator,
@@ -52,23 +53,29 @@ def fork_rng(
     if device_type == "meta" or not enabled:
         yield
         return
-    generators = [default_generator, *_accelerators(devices, device_type)]
+    if device_type is not None and as_device(device_type).type not in ("cpu", "npu"):
+        raise RuntimeError(
+            f"torch has no module of `{device_type}`, you should register a module by `torch._register_device_module`."
+        )
+    every = devices is None and device_type != "cpu"
+    known = AcceleratorGenerators.made
+    generators = [default_generator, *(known.values() if every else _accelerators(devices, device_type))]
     states = [g.get_state() for g in generators]
+    first = AcceleratorGenerators.seed
     try:
         yield
     finally:
         for generator, state in zip(generators, states):
             generator.set_state(state)
+        if every:
+            # Those that were made inside had drawn nothing before.
+            AcceleratorGenerators.seed = first
+            for generator in known.values():
+                if generator not in generators:
+                    generator.manual_seed(first)
 
 
 def _accelerators(devices: Iterable[Any] | None, device_type: str | None) -> list[Generator]:
-    from . import npu
-
-    if device_type is not None and as_device(device_type).type not in ("cpu", "npu"):
-        raise RuntimeError(
-            f"torch has no module of `{device_type}`, you should register a module by `torch._register_device_module`."
-        )
-    if device_type == "cpu":
+    if device_type == "cpu" or devices is None:
         return []
-    chosen = range(npu.device_count()) if devices is None else devices
-    return [accelerator_generator(as_device(f"npu:{d}") if isinstance(d, int) else as_device(d)) for d in chosen]
+    return [accelerator_generator(as_device(f"npu:{d}") if isinstance(d, int) else as_device(d)) for d in devices]

@@ -8,6 +8,7 @@ from typing import Any
 import pytest
 
 import mindtorch_v2 as torch
+from mindtorch_v2._random import AcceleratorGenerators
 
 from .. import _npu
 
@@ -46,6 +47,17 @@ def test_a_seed_decides_the_numbers(name: str) -> None:
     assert draw(None).tolist() != first
     own = torch.Generator(device="npu").manual_seed(7)
     assert draw(own).tolist() == first and draw(own).tolist() == second
+
+
+def test_a_fork_covers_generators_that_are_made_inside(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(AcceleratorGenerators, "made", {})
+    torch.manual_seed(7)
+    with torch.random.fork_rng():
+        torch.manual_seed(8)
+        inside = torch.rand(5, device="npu").tolist()
+    after = torch.rand(5, device="npu").tolist()
+    torch.manual_seed(7)
+    assert after == torch.rand(5, device="npu").tolist() != inside
 
 
 def test_states_are_saved_and_put_back() -> None:
