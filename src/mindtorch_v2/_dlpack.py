@@ -9,6 +9,7 @@ Invariant: whoever consumes a capsule calls its deleter exactly once; an unconsu
 
 from __future__ import annotations
 
+import functools
 from typing import Any
 
 from . import _native
@@ -99,18 +100,26 @@ def place(device: Device) -> tuple[int, int]:
 
 def device_of(t: TensorBase) -> tuple[int, int]:
     """`t.__dlpack_device__()`."""
-    from .utils.dlpack import DLDeviceType
-
     if not isinstance(t, TensorBase):
         raise AttributeError(f"'{type(t).__name__}' object has no attribute 'device'")
     if t._device.type == "meta":
         raise ValueError("Unknown device type meta for Dlpack")
     kind, index = place(t._device)
-    return DLDeviceType(kind), index
+    return _kind_of(kind), index
+
+
+@functools.cache
+def _kind_of(number: int) -> Any:
+    from .utils.dlpack import DLDeviceType
+
+    return DLDeviceType(number)
 
 
 def export(t: Any, stream: Any = -1, max_version: Any = None, dl_device: Any = None, copy: Any = None) -> Any:
     """`t.__dlpack__()`."""
+    usual = dl_device is None and (copy is None or copy is False) and (stream is None or type(stream) is int)
+    if usual and (stream is None or stream == -1) and _is_plain(t):
+        return _capsule(t, (_CPU_DEVICE, 0), stream, max_version is not None and not max_version[0] < 1, copy)
     if t.requires_grad:
         raise BufferError("Can't export tensors that require gradient, use tensor.detach()")
     if t._keys & CONJUGATE:
@@ -123,7 +132,8 @@ def export(t: Any, stream: Any = -1, max_version: Any = None, dl_device: Any = N
         raise AssertionError("stream should be None on cpu.")
     where = place(t._device)
     versioned = max_version is not None and not max_version[0] < 1
-    need_all(_EXPORT, dl_device, copy)
+    if dl_device is not None or copy is not None:
+        need_all(_EXPORT, dl_device, copy)
     if dl_device is not None and len(dl_device) != 2:
         raise RuntimeError("dl_device must be either None or a tuple of ints")
     if dl_device is not None and tuple(dl_device) != where:
@@ -132,6 +142,10 @@ def export(t: Any, stream: Any = -1, max_version: Any = None, dl_device: Any = N
         t = t.clone()
     if t._dtype not in _TYPES:
         raise BufferError(f"{_kind(t._dtype)} types are not supported by dlpack")
+    return _capsule(t, where, stream, versioned, copy)
+
+
+def _capsule(t: Any, where: tuple[int, int], stream: Any, versioned: bool, copy: Any) -> Any:
     # Nobody is given memory behind a storage that has shrunk.
     check_allocated(t)
     bounds_checked(t, t._shape, t._stride, t._offset)
@@ -157,7 +171,7 @@ def _geometry(ndim: int, shape: Any, strides: Any) -> tuple[tuple[int, ...], tup
         raise RuntimeError(f"from_dlpack: {ndim} dimensions, at most {_MOST_DIMENSIONS} are supported")
     if shape is None:
         raise RuntimeError(f"from_dlpack: a tensor of {ndim} dimensions without a shape")
-    if any([n < 0 for n in shape]):
+    if shape and min(shape) < 0:
         raise RuntimeError(f"from_dlpack: negative sizes in shape {shape}")
     return shape, contiguous_strides(shape) if strides is None else strides
 
@@ -241,7 +255,7 @@ def _consume(capsule: Any) -> Any:
     if dt is None:
         raise RuntimeError(f"Unsupported DLPack type: code {code}, {bits} bits, {lanes} lanes")
     shape, stride = _geometry(ndim, sizes, steps)
-    if any([s < 0 for s in stride]):
+    if stride and min(stride) < 0:
         raise RuntimeError("from_dlpack: negative strides are not supported; make a copy of the array first")
     span = 0 if 0 in shape else 1 + sum([(n - 1) * s for n, s in zip(shape, stride)])
     if span * dt.itemsize > _MOST or (span and not address):

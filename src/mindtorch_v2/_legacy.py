@@ -23,7 +23,7 @@ from ._ops.determinism import STATE as DETERMINISM
 from ._ops.determinism import filled
 from ._overrides import answers, claimed, shared
 from ._size import Size
-from ._sizes import is_long
+from ._sizes import SHORT, is_long
 from ._storage import UntypedStorage
 from ._tensor_base import TensorBase, instance_of
 from ._typed_storage import TypedStorage, wrapped
@@ -59,6 +59,8 @@ def construct_like(like: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> 
 
 
 def _build(args: tuple[Any, ...], kwargs: dict[str, Any], dt: DType, dev: Device, any_dtype: bool = False) -> Any:
+    if not kwargs and len(args) == 1 and type(args[0]) is int and 0 <= args[0] <= SHORT and not DETERMINISM.on:
+        return empty_contiguous(args, dt, dev)
     rest = dict(kwargs)
     where = rest.pop("device", None)
     if where is not None and as_device(where) != dev:

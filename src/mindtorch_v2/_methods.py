@@ -49,7 +49,7 @@ def to(self: Any, *args: Any, **kwargs: Any) -> Any:
         if isinstance(only, str):
             return convert(self, None, as_device(only))
         if isinstance(only, device):
-            return convert(self, None, only)
+            return self if only == place else convert(self, None, only)
         if isinstance(only, TensorBase):
             return convert(self, only._dtype, only._device)
     try:

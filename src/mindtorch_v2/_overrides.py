@@ -24,6 +24,7 @@ from ._unbound import SHOWN
 from ._warn import warn_once
 
 _F = TypeVar("_F", bound=Callable[..., Any])
+_ROOT: Any = sys.modules[__package__]
 _EXCLUDED = int(PYTHON) << 32
 _BELOW = int(PYTHON | AUTOGRAD | TORCH_DISPATCH) << 32
 # The bits that a mode switches.
@@ -141,27 +142,29 @@ def make_subclass(cls: Any, data: TensorBase, require_grad: bool = False, **aske
     return t
 
 
-_HISTORY = ("_output_nr", "_cmeta", "_attr_version", "_grad_fn", "_base_field", "_view_op", "_view_args", "_keys")
-
-
-def _retyped(t: TensorBase, cls: Any) -> Any:
+def _retyped(t: Any, cls: Any) -> Any:
     """A tensor that nobody else holds, as an instance of `cls`."""
     if cls is type(t):
         return t
     new: Any = instance_of(cls, t)
-    extra = new._keys
-    for name in _HISTORY:
-        setattr(new, name, getattr(t, name))
-    new._keys |= extra
+    new._output_nr, new._cmeta, new._attr_version, new._grad_fn = t._output_nr, t._cmeta, t._attr_version, t._grad_fn
+    new._base_field, new._view_op, new._view_args = t._base_field, t._view_op, t._view_args
+    new._keys |= t._keys
     return new
 
 
 def torch_function(cls: Any, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
     """`Tensor.__torch_function__`: run the call plainly and give the results the subclass."""
-    if not all(issubclass(cls, t) for t in types):
-        return NotImplemented
-    with DisableTorchFunctionSubclass():
-        result = func(*args, **(kwargs or {}))
+    for kind in types:
+        if not issubclass(cls, kind):
+            return NotImplemented
+    # As `DisableTorchFunctionSubclass`.
+    before = modes()
+    set_modes(before | NO_TORCH_FUNCTION | (0 if _stack() else _EXCLUDED))
+    try:
+        result = func(*args, **kwargs) if kwargs else func(*args)
+    finally:
+        set_modes(before)
     return result if _as_it_is(func) else _converted(result, cls)
 
 
@@ -240,17 +243,19 @@ class OpFunction:
 def _public(op: Op) -> tuple[Any, dict[str, Any]]:
     """What a user called: `torch.add`, `Tensor.add`, or, with Python's own syntax, the method; and what is known of the
     call there, if it was a public function."""
-    import mindtorch_v2 as torch
-
     name = op.title()
-    function, method = getattr(torch, name, None), getattr(torch.Tensor, name, None)
+    function, method = getattr(_ROOT, name, None), getattr(HOOKS.tensor, name, None)
     if not callable(function):
         function = op.public  # of another module, as `torch.linalg.solve`
     frame: Any = sys._getframe(1)
     while frame is not None and frame.f_globals.get("__name__", "").startswith(_OURS):
         frame = frame.f_back
     code = None if frame is None else frame.f_code
-    called = next((f for f in (function, method) if f is not None and _code(f) is code), None)
+    called = None
+    if function is not None and _code(function) is code:
+        called = function
+    elif method is not None and _code(method) is code:
+        called = method
     known: dict[str, Any] = frame.f_locals if called is not None else {}
     if op.is_out or op.row is None or not op.row.method or not callable(method):
         return function if callable(function) else OpFunction(op), known
@@ -277,7 +282,8 @@ def _as_given(op: Op, args: tuple[Any, ...], known: dict[str, Any]) -> tuple[tup
     last = 0
     outs: list[Any] = []
     for i, (a, value) in enumerate(zip(op.schema.args, args)):
-        value = known.get(f"_given{i}", value)
+        if known:
+            value = known.get(f"_given{i}", value)
         if op.is_out and a.mutates:
             outs.append(value)
         elif a.kwonly:
@@ -287,7 +293,7 @@ def _as_given(op: Op, args: tuple[Any, ...], known: dict[str, Any]) -> tuple[tup
             positional.append(value)
             if not (a.has_default and _same(value, a.default)):
                 last = len(positional)
-        if f"_spread{i}" in known:
+        if known and f"_spread{i}" in known:
             positional[-1:] = known[f"_spread{i}"]
             last = len(positional)
     if outs:
@@ -457,7 +463,11 @@ def has_torch_function(relevant_args: Iterable[Any]) -> bool:
         except TypeError:
             raise TypeError("expected a sequence") from None
     if STATE.active == 0:
-        return _any_overrides(relevant_args) and not _skipped()
+        plain = HOOKS.tensor
+        for v in relevant_args:
+            if type(v) is not plain and overriding((v,)):
+                return not _skipped()
+        return False
     m = modes()
     if m & _EXCLUDED:
         return False

@@ -48,6 +48,8 @@ def _no_dtype(fname: str, given: tuple[tuple[str, object], ...]) -> TypeError:
 @overridable
 def result_type(tensor1: Any, tensor2: Any) -> DType:
     """The dtype of an arithmetic result of two tensors or numbers."""
+    if isinstance(tensor1, TensorBase) and isinstance(tensor2, TensorBase) and tensor1._shape and tensor2._shape:
+        return promote(tensor1._dtype, tensor2._dtype)
     dim: DType | None = None
     zero: DType | None = None
     wrapped: DType | None = None

@@ -18,9 +18,12 @@ def parsed(*texts: str) -> Callable[[Callable[..., Any]], Callable[..., Any]]:
 
     def decorate(function: Callable[..., Any]) -> Callable[..., Any]:
         name = function.__name__
+        bare = any(parse(name, each, (), {}) is None and unpacking(name, each, (), {}) is None for each in signatures)
 
         @functools.wraps(function)
         def call(self: Any, *args: Any, **kwargs: Any) -> Any:
+            if bare and not args and not kwargs:
+                return function(self)
             for signature in signatures:
                 if parse(name, signature, args, kwargs) is None and unpacking(name, signature, args, kwargs) is None:
                     return function(self, *args, **kwargs)

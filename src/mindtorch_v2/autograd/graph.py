@@ -138,6 +138,7 @@ def _pass_number() -> int:
 
 # -- hooks for what is saved ----------------------------------------------------------------------------------------
 @functools.cache
+@functools.cache
 def _saved_hooks() -> Any:
     """What is loaded when hooks are first asked for."""
     from .._autograd import saved_hooks
