@@ -505,6 +505,32 @@ def _vander(x: Any, N: int | None) -> Any:
 _public("linalg_vander(Tensor x, *, SymInt? N=None) -> Tensor", _vander, out=False)
 
 
+def _in_cheapest_order(parts: list[Any]) -> Any:
+    """The product of matrices; of two orders that cost the same, PyTorch's."""
+    n = len(parts)
+    size = [parts[0]._shape[0]] + [t._shape[1] for t in parts]
+    if n == 3:
+        a, b, c = parts
+        if size[0] * size[2] * (size[1] + size[3]) > size[1] * size[3] * (size[0] + size[2]):
+            return a.mm(b.mm(c))
+        return a.mm(b).mm(c)
+    cost = [[0] * n for _ in range(n)]
+    split = [[0] * n for _ in range(n)]
+    for length in range(1, n):
+        for i in range(n - length):
+            j = i + length
+            cost[i][j], split[i][j] = min((cost[i][k] + cost[k + 1][j] + size[i] * size[k + 1] * size[j + 1], k)
+                                          for k in range(i, j))
+
+    def product(i: int, j: int) -> Any:
+        if i == j:
+            return parts[i]
+        k = split[i][j]
+        return product(i, k).mm(product(k + 1, j))
+
+    return product(0, n - 1)
+
+
 def _multi_dot(tensors: Any) -> Any:
     """The cheapest order of products by the sizes alone."""
     n = len(tensors)
@@ -530,22 +556,7 @@ def _multi_dot(tensors: Any) -> Any:
         if parts[i]._shape[1] != parts[i + 1]._shape[0]:
             raise RuntimeError(f"multi_dot(): tensors {i} and {i + 1} with shapes {list(parts[i]._shape)} and "
                                f"{list(parts[i + 1]._shape)} cannot be multiplied")
-    size = [parts[0]._shape[0]] + [t._shape[1] for t in parts]
-    cost = [[0] * n for _ in range(n)]
-    split = [[0] * n for _ in range(n)]
-    for length in range(1, n):
-        for i in range(n - length):
-            j = i + length
-            cost[i][j], split[i][j] = min((cost[i][k] + cost[k + 1][j] + size[i] * size[k + 1] * size[j + 1], k)
-                                          for k in range(i, j))
-
-    def product(i: int, j: int) -> Any:
-        if i == j:
-            return parts[i]
-        k = split[i][j]
-        return product(i, k).mm(product(k + 1, j))
-
-    out = product(0, n - 1)
+    out = _in_cheapest_order(parts)
     if out._keys & SPARSE:
         from .._sparse.refusals import refused
 

@@ -59,3 +59,18 @@ def test_gradients() -> None:
 def test_refusals(options: dict[str, int]) -> None:
     with pytest.raises(ValueError, match="must be non-negative integer"):
         torch.pca_lowrank(matrix((6, 4)), **options)
+
+
+@pytest.mark.oracle
+@pytest.mark.parametrize("sizes", [(16, 16, 16, 16), (2, 30, 4, 25), (30, 2, 25, 4)])
+def test_three_matrices_are_multiplied_in_pytorchs_order(sizes: tuple[int, ...]) -> None:
+    """Orders round differently, also those that cost the same."""
+
+    def is_first_first(t: Any) -> bool:
+        t.manual_seed(0)
+        a, b, c = (t.randn(n, m) for n, m in zip(sizes, sizes[1:]))
+        found, first, last = t.linalg.multi_dot([a, b, c]), (a @ b) @ c, a @ (b @ c)
+        assert not t.equal(first, last)
+        return bool(t.equal(found, first))
+
+    assert is_first_first(torch) == is_first_first(_oracle.load())
