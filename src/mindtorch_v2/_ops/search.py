@@ -285,7 +285,7 @@ def bincount(self: Any, weights: Any, minlength: int) -> Any:
         return x.new_zeros((size,)).index_add(0, x, x.new_ones(x._shape))
     w = weights.detach()
     w = w if w._dtype in (float32, float64) else w.to(float64)
-    return w.new_zeros((size,)).index_add(0, x, w)
+    return w.new_zeros((size,)).index_add_(0, x, w)
 
 
 composite("bincount(Tensor self, Tensor? weights=None, SymInt minlength=0) -> Tensor", bincount)
