@@ -213,7 +213,7 @@ class InplaceKernel(Kernel):
             warn_repeated(func.title(), target)
         if func.overlap == REPEATS and repeated_dim(target) >= 0:
             write_repeatedly(func, kernel, target, args, keys & BACKENDS)
-        elif keys & CPU == 0 and func.title() == "index_fill" and repeated_dim(target) >= 0:
+        elif keys & CPU == 0 and func.overlap == MARKS and repeated_dim(target) >= 0:
             # A vendor's function writes all that is shown, and the elements which are not filled would win.
             write_once(func, kernel, target, args, keys & BACKENDS)
         elif (func.overlap >= ALONE and needs_copy(func.overlap, target, args[1:])) or not kernel.into(
@@ -228,9 +228,10 @@ class InplaceKernel(Kernel):
 
 
 def write_once(func: Op, kernel: Kernel, target: TensorBase, args: tuple[Any, ...], bits: i64) -> None:
-    """`index_fill_` of an expanded tensor: its memory has one place where the tensor shows many. What else would write
-    to such a tensor through a temporary is refused: the untouched elements of a repeated one would win."""
-    if func.title() != "index_fill":
+    """A number to chosen places along a dimension of an expanded tensor: its memory has one place where the tensor shows
+    many. What else would write to such a tensor through a temporary is refused: the untouched elements of a repeated one
+    would win."""
+    if func.overlap != MARKS:
         check_no_internal_overlap(target)
     dim: int = args[1] % len(target._shape)
     shape = tuple([1 if s == 0 else n for n, s in zip(target._shape, target._stride)])

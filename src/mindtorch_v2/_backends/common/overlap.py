@@ -97,7 +97,9 @@ FILLS: Final[i64] = 2  # a number may be written to a place twice
 REPEATS: Final[i64] = 3  # so may whatever is written, one after the other
 APART: Final[i64] = 4  # the same, but no input may share memory with the target
 DISTINCT: Final[i64] = 5  # the target overlaps neither itself nor an input: for what is read between writes, as indices
-MARKS: Final[i64] = 6  # a number may be written to a place twice; the index, args[2], shares no memory with the target
+# A number to places of args[2] along dimension args[1], to each as often as it stands there; args[2] shares no memory
+# with the target.
+MARKS: Final[i64] = 6
 ALONE: Final[i64] = 7  # the target does not overlap itself; inputs are not asked
 PICKS: Final[i64] = 8  # for `out=`: the first input shares no memory with it, the others follow the usual rule
 ADDS: Final[i64] = 9  # for `out=`: the first input follows the usual rule, the others are not asked
