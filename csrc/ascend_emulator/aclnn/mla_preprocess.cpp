@@ -7,6 +7,9 @@
 // Weights of INT8 (quantMode 0): their operand is round(x / quantScale + quantOffset), their product (sum + bias) * deScale.
 // By token (quantMode 1): the operand is stretched to INT8 by row, and the product multiplied by the row's scale too.
 // The rotation takes halves: y = x * cos + turned(x) * sin.
+// Caches hold latent and rotated columns in one row (cacheMode 0), apart (1), or apart in blocks of the matrix unit: a page has
+// runs of 32 bytes, the places of each run beside each other (3), latent columns and queries of INT8 as round(x / ctkvScale) and
+// round(x / qNopeScale), the latter one number for each head (2).
 #include "optional.h"
 #include "quantize.h"
 
@@ -34,10 +37,16 @@ enum Mode { kFixed = 0, kRows = 1, kPlain = 3 };
 
 int64_t mode(const Call& c) { return c.tensor("wdqkv").dtype == ACL_INT8 ? c.integer("quantMode") : kPlain; }
 
+enum Cache { kJoined = 0, kApart = 1, kBytes = 2, kBlocks = 3 };
+
+bool is_apart(const Call& c) { return c.integer("cacheMode") != kJoined; }
+bool in_blocks(const Call& c) { return c.integer("cacheMode") >= kBytes; }
+int64_t run_of(const Tensor& t) { return 32 / int64_t(size_of(t.dtype)); }
+
 // Weights that are given as the blocks of the matrix unit, or as rows.
 void plan_weight(const Plan& p, const char* name, int64_t rows, int64_t inner) {
     const Tensor& w = p.tensor(name);
-    int64_t run = 32 / int64_t(size_of(w.dtype));
+    int64_t run = run_of(w);
     bool rowed = w.rank() == 2 && w.dims[0] == rows && w.dims[1] == inner;
     bool blocks = w.rank() == 4 && w.dims[0] == 1 && w.dims[1] * run == inner && w.dims[2] == rows && w.dims[3] == run;
     p.require(rowed || blocks, "%s has shape %s, expected %lld rows of %lld", name, text(w.dims).c_str(), wide(rows), wide(inner));
@@ -57,7 +66,7 @@ Values weight(const Run& r, const char* name) {
 void plan_numbers(const Plan& p, const Sizes& s) {
     int64_t m = mode(p), cache = p.integer("cacheMode");
     p.require(m == kFixed || m == kRows || m == kPlain, "quantMode is %lld; the emulator computes 0 and 1", wide(m));
-    p.require(cache == 0 || cache == 1, "cacheMode is %lld; the emulator computes 0 and 1", wide(cache));
+    p.require(cache >= kJoined && cache <= kBlocks, "cacheMode is %lld, expected 0 to 3", wide(cache));
     p.require((p.tensor("wuq").dtype == ACL_INT8) == (m != kPlain), "wuq has dtype %s, wdqkv %s", dtype_name(p.tensor("wuq").dtype), dtype_name(p.tensor("wdqkv").dtype));
     for (const char* name : {"transposeWdq", "transposeWuq", "transposeWuk"}) p.require(p.flag(name), "%s must be true", name);
     for (const char* name : {"qRotaryCoeff", "kRotaryCoeff"}) p.require(p.integer(name) == 2, "%s is %lld, expected 2", name, wide(p.integer(name)));
@@ -82,19 +91,26 @@ void plan_before(Plan& p) {
     need("gamma1", s.query), need("beta1", s.query), need("gamma2", s.latent), need("slotMapping", s.tokens);
     for (const char* name : {"cos", "sin"}) need(name, s.tokens * s.rope);
     p.require(s.rope % 2 == 0, "cos has an odd last size");
-    bool apart = p.integer("cacheMode") == 1;
-    p.require(!apart || (p.has("kvCacheRope") && p.has("qRopeOut") && p.has("krCacheOut")), "kvCacheRope, qRopeOut and krCacheOut are needed where cacheMode is 1");
+    bool apart = is_apart(p), bytes = p.integer("cacheMode") == kBytes;
+    p.require(!apart || (p.has("kvCacheRope") && p.has("qRopeOut") && p.has("krCacheOut")), "kvCacheRope, qRopeOut and krCacheOut are needed where cacheMode is %lld",
+              wide(p.integer("cacheMode")));
     int64_t row = apart ? s.latent : s.latent + s.rope;
-    for (const char* name : {"kvCache", "kvCacheOut"})
-        p.require(p.tensor(name).rank() > 0 && p.tensor(name).dims.back() == row && p.tensor(name).dtype == p.tensor("input").dtype, "%s has shape %s and dtype %s", name,
-                  text(p.tensor(name).dims).c_str(), dtype_name(p.tensor(name).dtype));
+    auto cache = [&](const char* name, int64_t columns, int dtype) {
+        const Tensor& t = p.tensor(name);
+        bool fits = in_blocks(p) ? t.rank() == 4 && t.dims[2] > 0 && t.dims[3] == run_of(t) && t.dims[1] * t.dims[3] == columns : t.rank() > 0 && t.dims.back() == columns;
+        p.require(fits && t.dtype == dtype, "%s has shape %s and dtype %s", name, text(t.dims).c_str(), dtype_name(t.dtype));
+    };
+    int held = bytes ? int(ACL_INT8) : p.tensor("input").dtype;
+    for (const char* name : {"kvCache", "kvCacheOut"}) cache(name, row, held);
+    p.require(p.tensor("qOut").dtype == held, "qOut has dtype %s, kvCache %s", dtype_name(p.tensor("qOut").dtype), dtype_name(held));
+    if (bytes) need("ctkvScale", 1), need("qNopeScale", s.heads);
     p.same_shape("kvCache", "kvCacheOut");
     need("qOut", s.tokens * s.heads * row);
     if (given(p, "qDownOut") && p.flag("qDownOutFlag")) need("qDownOut", s.tokens * s.query);
     if (!apart) return;
     p.same_shape("kvCacheRope", "krCacheOut");
     need("qRopeOut", s.tokens * s.heads * s.rope);
-    p.require(p.tensor("krCacheOut").rank() > 0 && p.tensor("krCacheOut").dims.back() == s.rope, "krCacheOut has shape %s", text(p.tensor("krCacheOut").dims).c_str());
+    cache("krCacheOut", s.rope, p.tensor("input").dtype);
 }
 
 void norm(double* row, const Values& gamma, const Values& beta, double epsilon) {
@@ -143,10 +159,21 @@ Values rotated(const double* x, const double* sin, const double* cos, int64_t n)
     return out;
 }
 
+// A row into its slot of a cache.
+template <class Row>
+void put(Values& held, const Tensor& cache, bool blocks, int64_t slot, const Row& row, int64_t n, int64_t width, int64_t first) {
+    int64_t places = blocks ? cache.dims[2] : 1, run = blocks ? cache.dims[3] : width;
+    for (int64_t j = 0; j < n; ++j) {
+        int64_t column = first + j;
+        held[size_t(slot / places * places * width + (column / run * places + slot % places) * run + column % run)] = row[j];
+    }
+}
+
 // The caches that are written are those that are given, with the new rows.
 void keep(const Run& r, const Sizes& s, Values& down, const Values& sin, const Values& cos) {
-    bool apart = r.integer("cacheMode") == 1;
+    bool apart = is_apart(r), blocks = in_blocks(r), bytes = r.integer("cacheMode") == kBytes;
     int64_t row = apart ? s.latent : s.latent + s.rope;
+    double scale = bytes ? r.read<double>(r.tensor("ctkvScale"))[0] : 1;
     Values kv = r.read<double>(r.tensor("kvCache")), kr, gamma = r.read<double>(r.tensor("gamma2"));
     if (apart) kr = r.read<double>(r.tensor("kvCacheRope"));
     auto slots = r.read<int64_t>(r.tensor("slotMapping"));
@@ -159,8 +186,14 @@ void keep(const Run& r, const Sizes& s, Values& down, const Values& sin, const V
         double* from = down.data() + t * s.down();
         norm(from, gamma, {}, r.real("epsilon"));
         Values turned = rotated(from + s.latent, sin.data() + t * s.rope, cos.data() + t * s.rope, s.rope);
-        std::copy_n(from, s.latent, kv.begin() + slot * row);
-        std::copy(turned.begin(), turned.end(), apart ? kr.begin() + slot * s.rope : kv.begin() + slot * row + s.latent);
+        Values latent(from, from + s.latent);
+        if (bytes) {
+            for (double& v : latent) v /= scale;
+            latent = within(latent, ACL_INT8);
+        }
+        put(kv, r.tensor("kvCacheOut"), blocks, slot, latent, s.latent, row, 0);
+        if (apart) put(kr, r.tensor("krCacheOut"), blocks, slot, turned, s.rope, s.rope, 0);
+        else put(kv, r.tensor("kvCacheOut"), blocks, slot, turned, s.rope, row, s.latent);
     }
     r.write(r.tensor("kvCacheOut"), kv);
     if (apart) r.write(r.tensor("krCacheOut"), kr);
@@ -181,19 +214,21 @@ void run_before(Run& r) {
     }
     if (given(r, "qDownOut") && r.flag("qDownOutFlag")) r.write(r.tensor("qDownOut"), query);
     Values up = product(r, query, s.query, s.heads * s.head(), kUp), keys = r.read<double>(r.tensor("wuk")), out, ropes;
-    bool apart = r.integer("cacheMode") == 1;
+    bool apart = is_apart(r), bytes = r.integer("cacheMode") == kBytes;
+    Values head_scale(size_t(s.heads), 1);
+    if (bytes) head_scale = r.read<double>(r.tensor("qNopeScale"));
     for (int64_t i = 0; i < s.tokens * s.heads; ++i) {
         const double* head = up.data() + i * s.head();
         int64_t h = i % s.heads, t = i / s.heads;
         for (int64_t j = 0; j < s.latent; ++j) {
             double sum = 0;
             for (int64_t k = 0; k < s.nope; ++k) sum += head[k] * keys[size_t((h * s.nope + k) * s.latent + j)];
-            out.push_back(sum);
+            out.push_back(sum / head_scale[size_t(h)]);
         }
         Values turned = rotated(head + s.nope, sin.data() + t * s.rope, cos.data() + t * s.rope, s.rope), &to = apart ? ropes : out;
         to.insert(to.end(), turned.begin(), turned.end());
     }
-    r.write(r.tensor("qOut"), out);
+    r.write(r.tensor("qOut"), bytes ? within(out, ACL_INT8) : out);
     if (apart) r.write(r.tensor("qRopeOut"), ropes);
     keep(r, s, down, sin, cos);
 }

@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 from ._chips import on_chip
-from ._kernels import Out, Reuse, assert_same, call, refused
+from ._kernels import In, Out, Reuse, assert_same, call, refused
 from .test_kernels_quantized_norm import F, H, layer, make, rms, to_bytes, wide
 
 RNG = np.random.default_rng(43)
@@ -178,7 +178,7 @@ def test_dequantized_rope(mode: str, whole: bool) -> None:
     assert refused("aclnnDequantRopeQuantKvcache", **{**given, "kOut": None}) == 161001
 
 
-TOKENS, IN, QUERY, HEADS, NOPE, ROPE, LATENT = 3, 16, 8, 2, 4, 4, 6
+TOKENS, IN, QUERY, HEADS, NOPE, ROPE, LATENT = 3, 16, 8, 2, 4, 16, 32
 
 
 def preprocess(mode: int, apart: bool) -> tuple[dict[str, Any], dict[str, np.ndarray]]:
@@ -251,8 +251,73 @@ def test_before_latent_attention(mode: int, apart: bool) -> None:
     more = {**given, "qDownOutFlag": True, "qDownOut": Out((TOKENS, QUERY), "float16")}
     *_, down = call("aclnnMlaPreprocessV2", **more)
     np.testing.assert_allclose(wide(down), wide(want["qDownOut"].astype(H)), rtol=2e-3, atol=2e-2)
-    for name, wrong in (("cacheMode", 2), ("qRotaryCoeff", 1), ("transposeWuq", False), ("qRopeDim", 2)):
+    for name, wrong in (("cacheMode", 4), ("qRotaryCoeff", 1), ("transposeWuq", False), ("qRopeDim", 2)):
         assert refused("aclnnMlaPreprocess", **{**given, name: wrong}) == 161002
+
+
+def in_blocks(cache: np.ndarray) -> np.ndarray:
+    """(pages, places, 1, columns) as runs of 32 bytes, the places of a page beside each other in each."""
+    run = 32 // cache.itemsize
+    pages, places, _, columns = cache.shape
+    return cache.reshape(pages, places, columns // run, run).transpose(0, 2, 1, 3).copy()
+
+
+@pytest.mark.parametrize("mode", [0, 1, 3])
+@pytest.mark.parametrize("form", ["ND", "FRACTAL_NZ"])
+def test_latent_keys_in_blocks(mode: int, form: str) -> None:
+    """Whole pages of 32 places, as the matrix unit has them: in halves (cacheMode 3), in bytes (2)."""
+    given, want = preprocess(mode, True)
+    given["slotMapping"] = np.array([4, -1, 37], np.int32)
+    slots, names = given["slotMapping"], ["qOut", "kvCacheOut", "qRopeOut", "krCacheOut"]
+    caches = {n: make(2, 32, 1, c) for n, c in (("kvCache", LATENT), ("kvCacheRope", ROPE))}
+    rows = {"kvCache": want["kvCacheOut"].reshape(6, LATENT), "kvCacheRope": want["krCacheOut"].reshape(6, ROPE)}
+    for by, by_head, number in ((None, None, 3), (H(0.03125), RNG.uniform(0.5, 1, HEADS).astype(H) / H(64), 2)):
+        now, wanted = dict(caches), dict(want)
+        if by is not None:
+            now["kvCache"] = small(2, 32, 1, LATENT)
+            wanted["qOut"] = np.clip(np.rint(want["qOut"] / wide(by_head)[:, None]), -128, 127)
+        for name, out in (("kvCache", "kvCacheOut"), ("kvCacheRope", "krCacheOut")):
+            written = wide(now[name].reshape(64, -1)).copy()
+            for slot in slots[slots >= 0]:
+                row = rows[name][1 if slot == 37 else slot]
+                written[slot] = np.clip(np.rint(row / float(by)), -128, 127) if by and name == "kvCache" else row
+            kept = written.reshape(now[name].shape).astype(now[name].dtype)
+            wanted[out], now[name] = in_blocks(kept), in_blocks(now[name])
+        kind = "int8" if by else "float16"
+        blocks = {n: In(a, form, a.shape) for n, a in now.items()}
+        call_with = {
+            **given,
+            **blocks,
+            "cacheMode": number,
+            "qOut": Out((TOKENS, HEADS, LATENT), kind),
+            "kvCacheOut": Out(now["kvCache"].shape, kind),
+            "krCacheOut": Out(now["kvCacheRope"].shape, "float16"),
+        }
+        if by is not None:
+            call_with |= {"ctkvScale": np.array([by]), "qNopeScale": by_head}
+        for name, got in zip(names, call("aclnnMlaPreprocess", **call_with)):
+            exact = got.dtype == I8
+            near = {"atol": 1} if exact else {"rtol": 2e-3, "atol": 2e-2}
+            np.testing.assert_allclose(
+                wide(got), wide(np.asarray(wanted[name]).astype(got.dtype)), **near, err_msg=name
+            )
+        for wrong in ({"cacheMode": 5 - number}, {"kvCacheOut": Out((2, 1, 32, 64), kind)}, {"qNopeScale": make(3)}):
+            if by is not None or "qNopeScale" not in wrong:
+                assert refused("aclnnMlaPreprocess", **{**call_with, **wrong}) == 161002, wrong
+
+
+@pytest.mark.parametrize("mode", [0, 3])
+def test_weights_before_latent_attention_in_blocks(mode: int) -> None:
+    """The weights as matrices whose storage holds blocks."""
+    given, want = preprocess(mode, True)
+    for name in ("wdqkv", "wuq"):
+        rows, columns = given[name].shape
+        width = 32 // given[name].itemsize
+        padded = np.pad(given[name], ((0, -rows % 16), (0, -columns % width)))
+        blocks = padded.reshape(padded.shape[0] // 16, 16, -1, width).transpose(2, 0, 1, 3).copy()
+        given[name] = In(blocks, "FRACTAL_NZ", (rows, columns))
+    got = call("aclnnMlaPreprocess", **given)[0]
+    np.testing.assert_allclose(wide(got), wide(want["qOut"].astype(H)), rtol=2e-3, atol=2e-2)
 
 
 def test_latent_keys_in_the_cache_that_is_given() -> None:
