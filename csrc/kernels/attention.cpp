@@ -5,8 +5,10 @@
 // Sizes: batch, heads of queries, heads of keys (which divide them), queries, keys, width of keys, width of values.
 #include "caches.h"
 #include "gemm.h"
+#include "halves.h"
 #include "lanes.h"
 #include "math_core.h"
+#include "tiles.h"
 
 #include <algorithm>
 
@@ -47,26 +49,62 @@ template <class A> Sink<A> into(A* out, int64_t rs, double alpha, bool add) {
     return {out, rs, 1, out, rs, 1, A(alpha), add ? A(1) : A(0)};
 }
 
+// A row of the mask, in A: what is added to scores, or what a mask of bools says.
+template <class A> void read_mask(const Operand& m, const char* from, int64_t columns, A* room) {
+    constexpr A inf = std::numeric_limits<A>::infinity();
+    if (m.code != BOOL) {
+        cast_strided((char*)room, sizeof(A), CodeOf<A>::value, from, m.stride[3] * m.itemsize, m.code, columns);
+        return;
+    }
+    at_level(MT_BODY {
+        if (m.stride[3] == 1)
+            for (int64_t c = 0; c < columns; ++c) room[c] = from[c] ? A(0) : -inf;
+        else
+            for (int64_t c = 0; c < columns; ++c) room[c] = from[c * m.stride[3]] ? A(0) : -inf;
+    });
+}
+
 // What hides scores: the mask, and keys behind the query. scores: rows x columns from query i and key j.
 template <class A>
 void hide(const Job& job, int64_t b, int64_t h, int64_t i, int64_t j, int64_t rows, int64_t columns, A* scores,
           int64_t step, A* room) {
     constexpr A inf = std::numeric_limits<A>::infinity();
+    const Operand& m = job.mask;
+    const bool picks = job.has_mask && m.code == BOOL;
     for (int64_t r = 0; r < rows; ++r) {
         A* row = scores + r * step;
-        if (job.has_mask) {
-            const Operand& m = job.mask;
-            const char* from =
-                m.data + (b * m.stride[0] + h * m.stride[1] + (i + r) * m.stride[2] + j * m.stride[3]) * m.itemsize;
-            cast_strided((char*)room, sizeof(A), CodeOf<A>::value, from, m.stride[3] * m.itemsize, m.code, columns);
-            if (m.code == BOOL)
-                for (int64_t c = 0; c < columns; ++c) row[c] = room[c] != A(0) ? row[c] : -inf;
-            else
+        if (job.has_mask && (r == 0 || m.stride[2] != 0))  // else it is the same for all queries
+            read_mask(
+                m, m.data + (b * m.stride[0] + h * m.stride[1] + (i + r) * m.stride[2] + j * m.stride[3]) * m.itemsize,
+                columns, room);
+        at_level(MT_BODY {
+            if (picks)
+                for (int64_t c = 0; c < columns; ++c) row[c] = room[c] == A(0) ? row[c] : -inf;
+            else if (job.has_mask)
                 for (int64_t c = 0; c < columns; ++c) row[c] += room[c];
-        }
-        if (job.causal)
-            for (int64_t c = std::max<int64_t>(0, i + r + 1 - j); c < columns; ++c) row[c] = -inf;
+            for (int64_t c = std::max<int64_t>(0, job.causal ? i + r + 1 - j : columns); c < columns; ++c)
+                row[c] = -inf;
+        });
     }
+}
+
+// Weights as a factor of the next product. Where tiles multiply them they are rounded to bfloat16, each row in its place.
+#if MT_HAS_TILES
+MT_PAIRS MT_NOINLINE void round_rows(float* rows, int64_t count, int64_t columns) {
+    for (int64_t r = 0; r < count; ++r)
+        put_sums16(reinterpret_cast<BFloat16*>(rows + r * columns), rows + r * columns, columns);
+}
+#endif
+template <class A> Source factor(const Job& job, A* weights, int64_t rows, int64_t columns) {
+#if MT_HAS_TILES
+    if constexpr (std::is_same<A, float>::value)
+        if (job.q.code == BF16 && has_tiles()) {
+            round_rows(weights, rows, columns);
+            return {reinterpret_cast<const char*>(weights), BF16, 2 * columns, 1};
+        }
+#endif
+    (void)job, (void)rows;
+    return block(weights, columns);
 }
 
 // One step of the running softmax: scores become weights; `top` and `total` of each row are brought up to date, and
@@ -106,7 +144,9 @@ void finish(const Job& job, const Results<A>& to, int64_t b, int64_t h, int64_t 
     const int64_t width = job.value_width, first = (b * job.heads + h) * job.queries + i;
     for (int64_t r = 0; r < rows; ++r) {
         const A inverse = total[r] == A(0) ? A(0) : A(1) / total[r];
-        for (int64_t c = 0; c < width; ++c) sums[r * width + c] *= inverse;
+        at_level(MT_BODY {
+            for (int64_t c = 0; c < width; ++c) sums[r * width + c] *= inverse;
+        });
         if (to.log_sums) to.log_sums[first + r] = total[r] == A(0) ? -inf : top[r] + std::log(total[r]);
         cast_strided(to.out->data + (first + r) * width * to.out->itemsize, to.out->itemsize, to.out->code,
                      (char*)(sums + r * width), sizeof(A), CodeOf<A>::value, width);
@@ -131,7 +171,8 @@ void forward_block(const Job& job, const Results<A>& to, int64_t b, int64_t h, i
         if (job.has_mask || (job.causal && j + columns > i + 1))
             hide(job, b, h, i, j, rows, columns, scores, columns, row);
         weigh(scores, columns, rows, columns, top, total, sums, width);
-        gemm_block(block(scores, columns), job.rows(job.v, b, g, j), rows, width, columns, into(sums, width, 1, true));
+        gemm_block(factor(job, scores, rows, columns), job.rows(job.v, b, g, j), rows, width, columns,
+                   into(sums, width, 1, true));
     }
     finish(job, to, b, h, i, rows, top, total, sums);
 }
@@ -232,6 +273,7 @@ template <class A> void forward(const Job& job, const Results<A>& to) {
     parallel_for(checked_numel({job.batch, job.heads, blocks}), std::max<int64_t>(1, GRAIN / (work + 1)),
                  [&](int64_t begin, int64_t end) {
                      const Scratch memory(room, sizeof(A));
+                     const Tiles tiles(job.q.code == BF16);
                      for (int64_t t = begin; t < end; ++t) {
                          const int64_t i = t % blocks * most, head = t / blocks;
                          forward_block(job, to, head / job.heads, head % job.heads, i, std::min(most, job.queries - i),
@@ -292,11 +334,12 @@ template <class A> void backward_head(const Job& job, const Gradients<A>& to, in
                     }
                 });
                 const int64_t head = b * job.key_heads + g;
-                gemm_block(transposed(block(weights, columns)), grad, columns, values, rows,
+                const Source p = factor(job, weights, rows, columns), s = factor(job, slopes, rows, columns);
+                gemm_block(transposed(p), grad, columns, values, rows,
                            into(to.v + (head * job.keys + j) * values, values, 1, true));
-                gemm_block(transposed(block(slopes, columns)), q, columns, width, rows,
+                gemm_block(transposed(s), q, columns, width, rows,
                            into(to.k + (head * job.keys + j) * width, width, 1, true));
-                gemm_block(block(slopes, columns), k, rows, width, columns, into(dq, width, 1, true));
+                gemm_block(s, k, rows, width, columns, into(dq, width, 1, true));
             }
         }
 }
@@ -309,6 +352,7 @@ template <class A> void backward(const Job& job, const Gradients<A>& to) {
     parallel_for(checked_mul(job.batch, job.key_heads), std::max<int64_t>(1, GRAIN / (work + 1)),
                  [&](int64_t begin, int64_t end) {
                      const Scratch memory(room, sizeof(A));
+                     const Tiles tiles(job.q.code == BF16);
                      for (int64_t t = begin; t < end; ++t)
                          backward_head(job, to, t / job.key_heads, t % job.key_heads, memory.as<A>());
                  });
