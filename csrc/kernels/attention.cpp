@@ -120,9 +120,7 @@ void weigh(A* scores, int64_t step, int64_t rows, int64_t columns, A* top, A* to
                 [](A a, A x) __attribute__((always_inline)) { return x > a ? x : a; });
             const A next = high > top[r] ? high : top[r];
             const A base = next == -inf ? A(0) : next, shrink = top[r] == -inf ? A(0) : exp_below(top[r] - base);
-#pragma GCC ivdep
-            for (int64_t c = 0; c < columns; ++c) row[c] = exp_below(row[c] - base);
-            const A added = sum_of<A>(columns, MT_EACH(c) { return row[c]; });
+            const A added = sum_of<A>(columns, MT_EACH(c) { return row[c] = exp_below(row[c] - base); });
             total[r] = total[r] * shrink + added;
             top[r] = next;
             if (shrink != A(1))
@@ -197,11 +195,26 @@ template <class A> MT_INLINE A dot_short(const A* x, const A* y, int64_t n) {
     return total;
 }
 
+// A block of rows in A: where it lies, or widened.
+template <class A> const A* widened_rows(const Source& from, int64_t rows, int64_t width, A* room, int64_t& step) {
+    step = from.rs;
+    if (from.code == CodeOf<A>::value) return reinterpret_cast<const A*>(from.data);
+    step = width;
+    if (from.rs == width) {
+        cast_block((char*)room, CodeOf<A>::value, from.data, from.code, rows * width);
+        return room;
+    }
+    for (int64_t r = 0; r < rows; ++r)
+        cast_block((char*)(room + r * width), CodeOf<A>::value, from.data + r * from.rs * ITEMSIZE[from.code],
+                   from.code, width);
+    return room;
+}
+
 // All queries of one head of keys, when they are few: keys and values are read once, where they lie.
 template <class A> void forward_few(const Job& job, const Results<A>& to, int64_t b, int64_t g, A* room) {
     const int64_t group = job.group(), rows = group * job.queries, width = job.width, values = job.value_width;
     A *scores = room, *sums = scores + rows * KEYS, *top = sums + rows * values, *total = top + rows;
-    A *row = total + rows, *queries = row + KEYS;
+    A *row = total + rows, *queries = row + KEYS, *wide = queries + rows * width;
     std::fill_n(sums, rows * values, A(0));
     std::fill_n(top, rows, -std::numeric_limits<A>::infinity());
     std::fill_n(total, rows, A(0));
@@ -214,26 +227,30 @@ template <class A> void forward_few(const Job& job, const Results<A>& to, int64_
     for (int64_t j = 0; j < end; j += KEYS) {
         const int64_t columns = std::min(KEYS, end - j);
         const Source k = job.rows(job.k, b, g, j), v = job.rows(job.v, b, g, j);
-        const A *key = reinterpret_cast<const A*>(k.data), *value = reinterpret_cast<const A*>(v.data);
+        int64_t key_step, value_step;
+        const A* const key = widened_rows(k, columns, width, wide, key_step);
         const A scale = A(job.scale);
         at_level(MT_BODY {
             for (int64_t c = 0; c < columns; ++c)
                 for (int64_t r = 0; r < rows; ++r) {
-                    const A *x = queries + r * width, *y = key + c * k.rs;
+                    const A *x = queries + r * width, *y = key + c * key_step;
                     scores[r * columns + c] = scale * dot_short(x, y, width);
                 }
         });
         for (int64_t h = 0; h < group && (job.has_mask || job.causal); ++h)
             hide(job, b, g * group + h, 0, j, job.queries, columns, scores + h * job.queries * columns, columns, row);
         weigh(scores, columns, rows, columns, top, total, sums, values);
+        const A* const value = widened_rows(v, columns, values, wide, value_step);
         at_level(MT_BODY {
             for (int64_t r = 0; r < rows; ++r) {
                 A* MT_RESTRICT sum = sums + r * values;
                 const A* weight = scores + r * columns;
                 int64_t c = 0;
                 for (; c + 8 <= columns; c += 8) {
-                    const A *v0 = value + c * v.rs, *v1 = v0 + v.rs, *v2 = v1 + v.rs, *v3 = v2 + v.rs;
-                    const A *v4 = v3 + v.rs, *v5 = v4 + v.rs, *v6 = v5 + v.rs, *v7 = v6 + v.rs;
+                    const A *v0 = value + c * value_step, *v1 = v0 + value_step, *v2 = v1 + value_step;
+                    const A* v3 = v2 + value_step;
+                    const A *v4 = v3 + value_step, *v5 = v4 + value_step, *v6 = v5 + value_step;
+                    const A* v7 = v6 + value_step;
                     const A w0 = weight[c], w1 = weight[c + 1], w2 = weight[c + 2], w3 = weight[c + 3];
                     const A w4 = weight[c + 4], w5 = weight[c + 5], w6 = weight[c + 6], w7 = weight[c + 7];
 #pragma GCC ivdep
@@ -242,7 +259,7 @@ template <class A> void forward_few(const Job& job, const Results<A>& to, int64_
                                   ((w4 * v4[d] + w5 * v5[d]) + (w6 * v6[d] + w7 * v7[d]));
                 }
                 for (; c < columns; ++c)
-                    for (int64_t d = 0; d < values; ++d) sum[d] += weight[c] * value[c * v.rs + d];
+                    for (int64_t d = 0; d < values; ++d) sum[d] += weight[c] * value[c * value_step + d];
             }
         });
     }
@@ -254,9 +271,12 @@ template <class A> void forward_few(const Job& job, const Results<A>& to, int64_
 
 template <class A> void forward(const Job& job, const Results<A>& to) {
     const int64_t rows = job.group() * job.queries;
-    const bool dense = job.k.stride[3] == 1 && job.v.stride[3] == 1 && job.k.code == CodeOf<A>::value;
+    // Tiles take bfloat16 as it lies.
+    const bool dense = job.k.stride[3] == 1 && job.v.stride[3] == 1 && !(job.k.code == BF16 && has_tiles());
     if (rows <= FEW && dense) {
-        const int64_t room = checked_add(checked_mul(rows, KEYS + job.value_width + 2 + job.width), KEYS);
+        const int64_t wide = job.k.code == CodeOf<A>::value ? 0 : std::max(job.width, job.value_width);
+        const int64_t room =
+            checked_add(checked_mul(rows, KEYS + job.value_width + 2 + job.width), checked_mul(KEYS, wide + 1));
         const int64_t work = saturated_mul(saturated_mul(job.keys, job.width + job.value_width), rows);
         parallel_for(checked_mul(job.batch, job.key_heads), std::max<int64_t>(1, GRAIN / (work + 1)),
                      [&](int64_t begin, int64_t end) {

@@ -53,7 +53,7 @@ thread_local int depth = 0;
     } while (0)
 
 template <bool WHOLE, bool TALL, bool WIDE>
-MT_INLINE void products(const Lay& a, const Lay& b, int64_t steps, char* sums) {
+MT_INLINE void products(const Lay& a, const Lay& b, int64_t steps, char* sums, int64_t row) {
     const char *x = static_cast<const char*>(a.data), *y = static_cast<const char*>(b.data);
     MT_TILE_ZERO(0);
     if (WIDE) MT_TILE_ZERO(1);
@@ -73,17 +73,17 @@ MT_INLINE void products(const Lay& a, const Lay& b, int64_t steps, char* sums) {
         }
         if (TALL && WIDE) MT_TILE_PRODUCT(3, 5, 7);
     }
-    constexpr int64_t ROW = SPAN * 4;
-    MT_TILE_STORE(0, sums, ROW);
-    if (WIDE) MT_TILE_STORE(1, sums + EDGE * 4, ROW);
-    if (TALL) MT_TILE_STORE(2, sums + EDGE * ROW, ROW);
-    if (TALL && WIDE) MT_TILE_STORE(3, sums + EDGE * ROW + EDGE * 4, ROW);
+    MT_TILE_STORE(0, sums, row);
+    if (WIDE) MT_TILE_STORE(1, sums + EDGE * 4, row);
+    if (TALL) MT_TILE_STORE(2, sums + EDGE * row, row);
+    if (TALL && WIDE) MT_TILE_STORE(3, sums + EDGE * row + EDGE * 4, row);
 }
-template <bool WHOLE> void products(const Lay& a, const Lay& b, int64_t steps, bool tall, bool wide, char* sums) {
-    if (tall && wide) products<WHOLE, true, true>(a, b, steps, sums);
-    else if (tall) products<WHOLE, true, false>(a, b, steps, sums);
-    else if (wide) products<WHOLE, false, true>(a, b, steps, sums);
-    else products<WHOLE, false, false>(a, b, steps, sums);
+template <bool WHOLE>
+void products(const Lay& a, const Lay& b, int64_t steps, bool tall, bool wide, char* sums, int64_t row) {
+    if (tall && wide) products<WHOLE, true, true>(a, b, steps, sums, row);
+    else if (tall) products<WHOLE, true, false>(a, b, steps, sums, row);
+    else if (wide) products<WHOLE, false, true>(a, b, steps, sums, row);
+    else products<WHOLE, false, false>(a, b, steps, sums, row);
 }
 
 }  // namespace
@@ -98,11 +98,11 @@ Tiles::Tiles(bool wanted) : held_(wanted && has_tiles()) {
 Tiles::~Tiles() {
     if (held_ && --depth == 0) asm volatile("tilerelease" : :);
 }
-void tile_products(const Lay& a, const Lay& b, int64_t steps, bool tall, bool wide, float* sums) {
-    products<false>(a, b, steps, tall, wide, reinterpret_cast<char*>(sums));
+void tile_products(const Lay& a, const Lay& b, int64_t steps, bool tall, bool wide, float* sums, int64_t pitch) {
+    products<false>(a, b, steps, tall, wide, reinterpret_cast<char*>(sums), pitch * 4);
 }
-void tile_products(const Lay& a, const Lay& b, int64_t steps, bool tall, bool wide, int32_t* sums) {
-    products<true>(a, b, steps, tall, wide, reinterpret_cast<char*>(sums));
+void tile_products(const Lay& a, const Lay& b, int64_t steps, bool tall, bool wide, int32_t* sums, int64_t pitch) {
+    products<true>(a, b, steps, tall, wide, reinterpret_cast<char*>(sums), pitch * 4);
 }
 
 namespace {
@@ -259,8 +259,13 @@ void multiply_blocks(const Matrix& a, const Matrix& b, int64_t m, int64_t n, int
                                                      EDGE * a.line * (int64_t)sizeof(E)}
                                                : Lay{packed + i * kw, 64, EDGE * 64, EDGE * kw * 4};
                         const Lay right{panels + j * kw, SPAN * 4, EDGE * SPAN * 4, EDGE * 4};
-                        tile_products(left, right, kw / EDGE, count > EDGE, width > EDGE, sums);
-                        put(sums, i0 + i, j0 + j, count, width, p == 0, p + kw == words);
+                        // Whole blocks of results go where they belong at once, if they are no more than that.
+                        S* const at = count == SPAN && width == SPAN && p == 0
+                                          ? put.place(i0 + i, j0 + j, p + kw == words)
+                                          : nullptr;
+                        tile_products(left, right, kw / EDGE, count > EDGE, width > EDGE, at ? at : sums,
+                                      at ? put.pitch() : SPAN);
+                        if (!at) put(sums, i0 + i, j0 + j, count, width, p == 0, p + kw == words);
                         i += count;
                     }
             }
@@ -273,11 +278,18 @@ void pack_words(uint32_t* panel, const uint16_t* lines, int64_t line_stride, int
     pack_columns(panel, lines, line_stride, 1, count, 2 * words, words);
 }
 
-void multiply_tiles(const Source& a, const Source& b, int64_t m, int64_t n, int64_t k, const Sink<float>& to) {
-    const Matrix rows{a.data, a.rs, a.cs}, columns{b.data, b.cs, b.rs};
-    // The larger factor is read where it lies, if it can be.
-    const bool turned = columns.k == 1 && (rows.k != 1 || n > m);
-    auto put = [&](float* sums, int64_t i, int64_t j, int64_t height, int64_t width, bool first, bool last) {
+namespace {
+
+// Where sums of bfloat16 go; turned: sums are those of the transposed product.
+struct Floats {
+    const Sink<float>& to;
+    const bool turned;
+    float* place(int64_t i, int64_t j, bool last) const {
+        const bool plain = !turned && to.cs == 1 && to.beta == 0 && to.alpha == 1 && !(last && to.narrow);
+        return plain ? to.out + i * to.rs + j : nullptr;
+    }
+    int64_t pitch() const { return to.rs; }
+    void operator()(float* sums, int64_t i, int64_t j, int64_t height, int64_t width, bool first, bool last) const {
         if (!turned) return sink_sums(sums, int(SPAN), to, i, j, height, width, first, last);
         alignas(64) float other[SPAN * SPAN];
         at_level(MT_BODY {
@@ -286,9 +298,37 @@ void multiply_tiles(const Source& a, const Source& b, int64_t m, int64_t n, int6
                     transpose_lines(other + c * SPAN + r, SPAN, sums + r * SPAN + c, SPAN, 8);
         });
         sink_sums(other, int(SPAN), to, j, i, width, height, first, last);
-    };
-    if (turned) multiply_blocks<uint16_t, float>(columns, rows, n, m, k, put);
-    else multiply_blocks<uint16_t, float>(rows, columns, m, n, k, put);
+    }
+};
+
+// The same of int8.
+struct Words {
+    int32_t* out;
+    int64_t rs, cs;
+    int32_t* place(int64_t i, int64_t j, bool) const { return cs == 1 ? out + i * rs + j : nullptr; }
+    int64_t pitch() const { return rs; }
+    void operator()(const int32_t* sums, int64_t i, int64_t j, int64_t height, int64_t width, bool first, bool) const {
+        int32_t* at = out + i * rs + j * cs;
+        at_level(MT_BODY {
+            for (int64_t r = 0; r < height; ++r)
+                for (int64_t c = 0; c < width; ++c) {
+                    const uint32_t sum = (uint32_t)sums[r * SPAN + c];
+                    int32_t& to = at[r * rs + c * cs];
+                    to = (int32_t)(first ? sum : sum + (uint32_t)to);
+                }
+        });
+    }
+};
+
+}  // namespace
+
+void multiply_tiles(const Source& a, const Source& b, int64_t m, int64_t n, int64_t k, const Sink<float>& to) {
+    const Matrix rows{a.data, a.rs, a.cs}, columns{b.data, b.cs, b.rs};
+    // Rows along k are read where they lie: the larger factor, if that is worth transposing the results.
+    const bool pays = saturated_mul(n - std::min(m, n), k) > 2 * saturated_mul(m, n);
+    const bool turned = columns.k == 1 && (rows.k != 1 || pays);
+    if (turned) multiply_blocks<uint16_t, float>(columns, rows, n, m, k, Floats{to, true});
+    else multiply_blocks<uint16_t, float>(rows, columns, m, n, k, Floats{to, false});
 }
 
 bool multiply_bytes(const Source& a, const Source& b, int64_t m, int64_t n, int64_t k, int32_t* out, int64_t rs,
@@ -302,20 +342,10 @@ bool multiply_bytes(const Source& a, const Source& b, int64_t m, int64_t n, int6
     parallel_for(ceil_div(across ? n : m, share), 1, [&](int64_t begin, int64_t end) {
         for (int64_t t = begin; t < end; ++t) {
             const int64_t i0 = across ? 0 : t * share, j0 = across ? t * share : 0;
-            auto put = [&](const int32_t* sums, int64_t i, int64_t j, int64_t height, int64_t width, bool first, bool) {
-                int32_t* at = out + (i0 + i) * rs + (j0 + j) * cs;
-                at_level(MT_BODY {
-                    for (int64_t r = 0; r < height; ++r)
-                        for (int64_t c = 0; c < width; ++c) {
-                            const uint32_t sum = (uint32_t)sums[r * SPAN + c];
-                            int32_t& to = at[r * rs + c * cs];
-                            to = (int32_t)(first ? sum : sum + (uint32_t)to);
-                        }
-                });
-            };
             multiply_blocks<uint8_t, int32_t>({a.data + i0 * a.rs, a.rs, a.cs}, {b.data + j0 * b.cs, b.cs, b.rs},
                                               across ? m : std::min(share, m - i0),
-                                              across ? std::min(share, n - j0) : n, k, put);
+                                              across ? std::min(share, n - j0) : n, k,
+                                              Words{out + i0 * rs + j0 * cs, rs, cs});
         }
     });
     return true;
@@ -326,8 +356,8 @@ bool multiply_bytes(const Source& a, const Source& b, int64_t m, int64_t n, int6
 bool has_tiles() { return false; }
 Tiles::Tiles(bool) : held_(false) {}
 Tiles::~Tiles() {}
-void tile_products(const Lay&, const Lay&, int64_t, bool, bool, float*) {}
-void tile_products(const Lay&, const Lay&, int64_t, bool, bool, int32_t*) {}
+void tile_products(const Lay&, const Lay&, int64_t, bool, bool, float*, int64_t) {}
+void tile_products(const Lay&, const Lay&, int64_t, bool, bool, int32_t*, int64_t) {}
 void pack_words(uint32_t*, const uint16_t*, int64_t, int64_t, int64_t) {}
 void multiply_tiles(const Source&, const Source&, int64_t, int64_t, int64_t, const Sink<float>&) {}
 bool multiply_bytes(const Source&, const Source&, int64_t, int64_t, int64_t, int32_t*, int64_t, int64_t) {

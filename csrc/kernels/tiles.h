@@ -39,10 +39,11 @@ struct Lay {
     const void* data;
     int64_t row, step, next;
 };
-// sums[SPAN][SPAN] = a @ b over `steps` tiles of k. tall, wide: whether there is a second tile of rows, of columns;
+// SPAN x SPAN sums, `pitch` from row to row: a @ b over `steps` tiles of k. tall, wide: whether there is a second tile of rows, of columns;
 // what belongs to none is left as it is. a: rows of 16 words along k; b: 16 words of k by columns.
-void tile_products(const Lay& a, const Lay& b, int64_t steps, bool tall, bool wide, float* sums);
-void tile_products(const Lay& a, const Lay& b, int64_t steps, bool tall, bool wide, int32_t* sums);
+void tile_products(const Lay& a, const Lay& b, int64_t steps, bool tall, bool wide, float* sums, int64_t pitch = SPAN);
+void tile_products(const Lay& a, const Lay& b, int64_t steps, bool tall, bool wide, int32_t* sums,
+                   int64_t pitch = SPAN);
 
 // Up to SPAN lines of bfloat16 as a panel of columns: word q of line l at panel[q * SPAN + l], zeros behind the last line.
 void pack_words(uint32_t* panel, const uint16_t* lines, int64_t line_stride, int64_t count, int64_t words);

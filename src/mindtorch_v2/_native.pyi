@@ -1014,6 +1014,24 @@ def eye(out: Storage | None, code: int, rows: int, columns: int, /) -> Storage: 
 
 # Matrices have strides (row, column), batches (batch, row, column); all operands have the dtype `code`.
 
+def gemm_bytes(
+    a: Storage,
+    a_offset: int,
+    a_stride: _Ints,
+    a_code: int,
+    b: Storage,
+    b_offset: int,
+    b_stride: _Ints,
+    b_code: int,
+    out: Storage,
+    out_offset: int,
+    out_stride: _Ints,
+    out_code: int,
+    m: int,
+    n: int,
+    k: int,
+    /,
+) -> bool: ...
 def gemm(
     a: Storage,
     a_offset: int,
