@@ -61,11 +61,12 @@ template <> struct Vec<double> {
 template <class A> constexpr int LANES = 32 / sizeof(A);
 constexpr int MR = 6;  // rows of a block: 6 x 2 sums, 2 of b and one of a fill 15 of 16 registers
 
-// tile[i][.] = sum over p of a[i, p] * b[p, .] for M rows and NV vectors of columns.
-template <class A, int M, int NV>
+// tile[i][.] = sum over p of a[i, p] * b[p, .] for M rows and NV vectors of columns, each of BYTES.
+template <class A, int BYTES, int M, int NV>
 MT_INLINE void block(const A* a, int64_t ars, int64_t acs, const A* b, int64_t brs, int64_t k, A* tile) {
-    using V = typename Vec<A>::t;
-    using L = typename Vec<A>::loose;
+    using V = typename mt::Vec<A, BYTES>::t;
+    using L = typename mt::Vec<A, BYTES>::loose;
+    constexpr int LANES = mt::Vec<A, BYTES>::LANES;
     V sum[M][NV];
 #pragma GCC unroll 8
     for (int i = 0; i < M; ++i)
@@ -74,7 +75,7 @@ MT_INLINE void block(const A* a, int64_t ars, int64_t acs, const A* b, int64_t b
     for (int64_t p = 0; p < k; ++p) {
         V row[NV];
 #pragma GCC unroll 8
-        for (int v = 0; v < NV; ++v) row[v] = *reinterpret_cast<const L*>(b + v * LANES<A>);
+        for (int v = 0; v < NV; ++v) row[v] = *reinterpret_cast<const L*>(b + v * LANES);
 #pragma GCC unroll 8
         for (int i = 0; i < M; ++i) {
             const A x = a[i * ars];
@@ -87,18 +88,18 @@ MT_INLINE void block(const A* a, int64_t ars, int64_t acs, const A* b, int64_t b
 #pragma GCC unroll 8
     for (int i = 0; i < M; ++i)
 #pragma GCC unroll 8
-        for (int v = 0; v < NV; ++v) *reinterpret_cast<L*>(tile + (i * NV + v) * LANES<A>) = sum[i][v];
+        for (int v = 0; v < NV; ++v) *reinterpret_cast<L*>(tile + (i * NV + v) * LANES) = sum[i][v];
 }
 
-template <class A, int NV>
+template <class A, int BYTES, int NV>
 MT_INLINE void blocks(int rows, const A* a, int64_t ars, int64_t acs, const A* b, int64_t brs, int64_t k, A* tile) {
     switch (rows) {
-        case 1: block<A, 1, NV>(a, ars, acs, b, brs, k, tile); return;
-        case 2: block<A, 2, NV>(a, ars, acs, b, brs, k, tile); return;
-        case 3: block<A, 3, NV>(a, ars, acs, b, brs, k, tile); return;
-        case 4: block<A, 4, NV>(a, ars, acs, b, brs, k, tile); return;
-        case 5: block<A, 5, NV>(a, ars, acs, b, brs, k, tile); return;
-        default: block<A, 6, NV>(a, ars, acs, b, brs, k, tile); return;
+        case 1: block<A, BYTES, 1, NV>(a, ars, acs, b, brs, k, tile); return;
+        case 2: block<A, BYTES, 2, NV>(a, ars, acs, b, brs, k, tile); return;
+        case 3: block<A, BYTES, 3, NV>(a, ars, acs, b, brs, k, tile); return;
+        case 4: block<A, BYTES, 4, NV>(a, ars, acs, b, brs, k, tile); return;
+        case 5: block<A, BYTES, 5, NV>(a, ars, acs, b, brs, k, tile); return;
+        default: block<A, BYTES, 6, NV>(a, ars, acs, b, brs, k, tile); return;
     }
 }
 
@@ -117,8 +118,9 @@ MT_INLINE void store(const Product<A>& p, int64_t i0, int64_t j0, int64_t rows, 
 }
 
 // One strip of NV vectors of columns. `panel` has room for k rows of it.
-template <class A, int NV> MT_INLINE void strip(const Product<A>& p, int64_t j0, int64_t columns, A* panel) {
-    constexpr int WIDTH = NV * LANES<A>;
+template <class A, int BYTES, int NV>
+MT_INLINE void strip(const Product<A>& p, int64_t j0, int64_t columns, A* panel) {
+    constexpr int WIDTH = NV * BYTES / int(sizeof(A));
     const A* b = panel;
     int64_t brs = WIDTH;
     // Full strips of dense rows are read where they are, unless the rows lie far apart and are read often.
@@ -140,16 +142,27 @@ template <class A, int NV> MT_INLINE void strip(const Product<A>& p, int64_t j0,
     A tile[MR * WIDTH];
     for (int64_t i = 0; i < p.m; i += MR) {
         const int rows = int(std::min<int64_t>(MR, p.m - i));
-        blocks<A, NV>(rows, p.a.data + i * p.a.rs, p.a.rs, p.a.cs, b, brs, p.k, tile);
+        blocks<A, BYTES, NV>(rows, p.a.data + i * p.a.rs, p.a.rs, p.a.cs, b, brs, p.k, tile);
         store(p, i, j0, rows, columns, tile, WIDTH);
     }
 }
 
-template <class A> MT_CLONES void multiply_blocked(const Product<A>& p, A* panel) {
-    constexpr int64_t WIDE = 2 * LANES<A>, NARROW = LANES<A>;
+template <class A, int BYTES> MT_INLINE void strips(const Product<A>& p, A* panel) {
+    constexpr int64_t NARROW = BYTES / int(sizeof(A)), WIDE = 2 * NARROW;
     int64_t j = 0;
-    for (; p.n - j > NARROW; j += WIDE) strip<A, 2>(p, j, std::min(WIDE, p.n - j), panel);
-    if (j < p.n) strip<A, 1>(p, j, p.n - j, panel);
+    for (; p.n - j > NARROW; j += WIDE) strip<A, BYTES, 2>(p, j, std::min(WIDE, p.n - j), panel);
+    if (j < p.n) strip<A, BYTES, 1>(p, j, p.n - j, panel);
+}
+template <class A> MT_CLONES void multiply_narrow(const Product<A>& p, A* panel) { strips<A, 32>(p, panel); }
+#if MT_HAS_LEVELS
+template <class A> MT_AVX512 void multiply_wide(const Product<A>& p, A* panel) { strips<A, 64>(p, panel); }
+#endif
+// Columns that do not fill half of a wide vector are left to narrow ones.
+template <class A> void multiply_blocked(const Product<A>& p, A* panel) {
+#if MT_HAS_LEVELS
+    if (cpu_level == AVX512 && p.n > LANES<A>) return multiply_wide(p, panel);
+#endif
+    multiply_narrow(p, panel);
 }
 
 template <class A> MT_INLINE A dot_dense(const A* a, const A* b, int64_t k) {
@@ -320,7 +333,7 @@ template <class A> void multiply_float(const Product<A>& given, const Plan& plan
     if (plan.way == Way::SHORT) return multiply_short(p);
     // Long sums in blocks, which round better than one run.
     const int64_t depth = block_depth(p.k);
-    Row<A> panel(plan.way == Way::BLOCKED ? checked_mul(depth, 2 * LANES<A>) : 0);
+    Row<A> panel(plan.way == Way::BLOCKED ? checked_mul(depth, 4 * LANES<A>) : 0);
     Product<A> q = p;
     int64_t done = 0;
     do {
