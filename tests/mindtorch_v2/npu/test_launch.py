@@ -9,6 +9,7 @@ from typing import Any
 import pytest
 
 import mindtorch_v2 as torch
+from mindtorch_v2 import _native
 from mindtorch_v2._backends.npu import aclnn, kernels, launch, lines, load, table
 from mindtorch_v2._backends.npu.acl_loader import ensure_acl
 from mindtorch_v2._dispatch import registry
@@ -131,13 +132,43 @@ def test_a_number_is_passed_in_a_dtype_the_function_is_documented_for(value: Any
 def test_recurring_scalars_and_arrays_are_made_once(emulator: _npu.Emulator) -> None:
     a = torch.ones(3, device="npu")
     launch.release_caches()
-    a + 2.5, a.sum(0)
+    for _ in range(5):
+        a + 2.5, a.sum(0)
     kept = launch.cached_handles()
     before = emulator.calls("aclCreateScalar"), emulator.calls("aclCreateIntArray")
     for _ in range(5):
         a + 2.5, a.sum(0)
     assert (emulator.calls("aclCreateScalar"), emulator.calls("aclCreateIntArray")) == before
     assert launch.cached_handles() == kept
+
+
+@_npu.emulator_only
+def test_a_launch_that_recurs_is_its_second_phase(emulator: _npu.Emulator) -> None:
+    launch.release_caches()
+    a, b, out = torch.arange(4.0, device="npu"), torch.ones(4, device="npu"), torch.zeros(4, device="npu")
+    for _ in range(3):
+        torch.add(a, b, out=out)
+    before = emulator.calls(), emulator.calls("aclnnAdd")
+    for _ in range(5):
+        torch.add(a, b, out=out)
+    assert (emulator.calls() - before[0], emulator.calls("aclnnAdd") - before[1]) == (5, 5)
+    # What is read is what stands there now, and nothing else looks alike.
+    a.mul_(3)
+    assert torch.add(a, b, out=out).tolist() == [1.0, 4.0, 7.0, 10.0]
+    assert torch.add(a, b, alpha=2, out=out).tolist() == [2.0, 5.0, 8.0, 11.0]
+    assert torch.add(a.view(2, 2).t(), b.view(2, 2), out=out.view(2, 2)).tolist() == [[1.0, 7.0], [4.0, 10.0]]
+    assert torch.add(a, b, out=out).tolist() == [1.0, 4.0, 7.0, 10.0]
+    assert launch.cached_handles() > 0
+    torch.npu.empty_cache()
+    assert _native.vendor_kept() == 0
+    assert torch.add(a, b, out=out).tolist() == [1.0, 4.0, 7.0, 10.0]
+
+
+@_npu.emulator_only
+def test_executors_run_once_where_that_is_asked(monkeypatch: pytest.MonkeyPatch) -> None:
+    assert launch.Api().make_repeatable != 0
+    monkeypatch.setenv("MINDTORCH_NPU_REPEAT", "0")
+    assert launch.Api().make_repeatable == 0
 
 
 def test_zeros_of_both_signs_and_nan_are_told_apart() -> None:

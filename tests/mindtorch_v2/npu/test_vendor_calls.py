@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ctypes
+from collections.abc import Iterator
 from typing import Any
 
 import pytest
@@ -29,8 +30,8 @@ def called(kinds: list[Any], letters: bytes, values: list[Any]) -> list[Any]:
         return 7
 
     phase1 = ctypes.CFUNCTYPE(ctypes.c_int32, *kinds, ctypes.c_void_p, ctypes.c_void_p)(body)
-    function = _native.vendor_function(1, 1, 1, 1, address(phase1), 1, 1, letters, "aclnnX")
-    assert _native.vendor_launch(function, values, "x", 0, 0, True) == (1, 7, 4096, 0x5A00, [], [])
+    function = _native.vendor_function(1, 1, 1, 1, address(phase1), 1, 1, letters, "aclnnX", 0, 0)
+    assert _native.vendor_launch(function, values, "x", 0, 0, True, 0) == (1, 7, 4096, 0x5A00, [], [])
     return seen
 
 
@@ -83,16 +84,16 @@ def test_the_second_phase() -> None:
 class Vendor:
     """A vendor function of two tensors, or lists of them, whose calls are written down; `answers`: codes by call."""
 
-    def __init__(self, size: int = 0, letters: bytes = b"tti", **answers: int) -> None:
+    def __init__(self, size: int = 0, letters: bytes = b"tti", repeatable: bool = False, **answers: int) -> None:
         self.calls: list[Any] = []
         self.described: list[Any] = []
         self.answers = answers
-        made = iter(range(0x100, 0x200))
+        self.refill()
 
         def create(
             dims: Any, n: int, code: int, strides: Any, offset: int, form: int, storage: Any, m: int, ptr: Any
         ) -> Any:
-            handle = next(made)
+            handle = next(self.made)
             self.calls.append(("create", handle))
             self.described.append([dims[:n], code, strides[:n] if strides else None, offset, form, storage[:m], ptr])
             return None if self.answers.get("create") == handle else handle
@@ -123,7 +124,15 @@ class Vendor:
             self.calls.append(("drop", executor))
             return 0
 
+        def repeat(executor: int) -> int:
+            self.calls.append(("repeat", executor))
+            return self.answers.get("repeat", 0)
+
+        def message() -> None:
+            self.calls.append(("message",))
+
         longs = ctypes.POINTER(I64)
+        self.late = ctypes.CFUNCTYPE(I32, P)(repeat), ctypes.CFUNCTYPE(P)(message)
         self.kept = (
             ctypes.CFUNCTYPE(P, longs, U64, I32, longs, I64, I32, longs, U64, P)(create),
             ctypes.CFUNCTYPE(I32, P)(destroy),
@@ -133,10 +142,20 @@ class Vendor:
             ctypes.CFUNCTYPE(I32, P, U64, P, P)(phase2),
             ctypes.CFUNCTYPE(I32, P)(drop),
         )
-        self.function = _native.vendor_function(*[address(f) for f in self.kept], letters, "aclnnX")
+        late = [address(f) for f in self.late] if repeatable else [0, 0]
+        self.function = _native.vendor_function(*[address(f) for f in self.kept], letters, "aclnnX", *late)
 
-    def launch(self, *values: Any, whole: Any = True) -> Any:
-        return _native.vendor_launch(self.function, list(values), "x", 3, 77, whole)
+    def refill(self) -> None:
+        self.made = iter(range(0x100, 0x200))
+
+    def launch(self, *values: Any, whole: Any = True, keep: int = 0, device: int = 3) -> Any:
+        return _native.vendor_launch(self.function, list(values), "x", device, 77, whole, keep)
+
+    def steps(self, *values: Any, keep: int = 2, device: int = 3) -> list[str]:
+        """The kinds of calls that a launch which may keep things makes."""
+        self.calls.clear()
+        assert self.launch(*values, whole=Memory, keep=keep, device=device) is None
+        return [call[0] for call in self.calls]
 
 
 TENSOR = ((2, 3), (1, 2), 9, 5, 2, 800, 8, 0x4000)
@@ -253,7 +272,7 @@ def test_a_launch_of_a_list_that_stops_says_what_is_alive(size: int, answers: di
     assert vendor.launch([TENSOR] * 3, TENSOR, 4) == stopped
 
 
-def test_a_wrong_list_leaves_nothing_behind() -> None:
+def test_a_wrong_list_makes_nothing() -> None:
     vendor = Vendor(letters=b"lti")
     bad: Any
     for bad in ((TENSOR,), [TENSOR, TENSOR[:-1]], [TENSOR, 5], TENSOR, 7):
@@ -261,29 +280,166 @@ def test_a_wrong_list_leaves_nothing_behind() -> None:
             vendor.launch(bad, TENSOR, 4)
     with pytest.raises(TypeError):
         vendor.launch([TENSOR], TENSOR, "x")
-    assert [kind for kind, *_ in vendor.calls if kind in ("phase1", "phase2")] == []
-    made = [handle for kind, handle in vendor.calls if kind == "create"]
-    owned = [handle for kind, handles in vendor.calls if kind == "list" for handle in handles]
-    gone = [handle for kind, handle in vendor.calls if kind == "destroy"]
-    assert sorted(gone + owned) == made
-    assert [kind for kind, _ in vendor.calls].count("destroy list") == 1 and len(owned) == 1
+    # All arguments are read before anything is made.
+    assert vendor.calls == []
 
 
-def test_a_wrong_argument_leaves_no_tensor_behind() -> None:
+def test_a_wrong_argument_makes_no_tensor() -> None:
     vendor = Vendor()
     bad: Any
     for bad in (1.5, "x"):
         vendor.calls.clear()
         with pytest.raises(TypeError):
             vendor.launch(TENSOR, TENSOR, bad)
-        assert [kind for kind, *_ in vendor.calls] == ["create", "create", "destroy", "destroy"]
+        assert vendor.calls == []
     for bad in ((), TENSOR[:-1], [TENSOR], ([2], None, 9, 0, 2, 8, 8, 0), (TENSOR[0], None, 9, 0, "x", 8, 8, 0)):
         with pytest.raises(TypeError):
             vendor.launch(TENSOR, bad, 4)
     for bad in ((TENSOR[0], (1,), 9, 0, 2, 8, 8, 0), (TENSOR[0], None, 9, 0, 2, 8, 0, 0)):
         with pytest.raises(ValueError):
             vendor.launch(TENSOR, bad, 4)
-    assert len([c for c in vendor.calls if c[0] == "create"]) == len([c for c in vendor.calls if c[0] == "destroy"])
+    assert vendor.calls == []
+
+
+@pytest.fixture
+def nothing_kept() -> Iterator[None]:
+    """What fake functions made is given to nobody else."""
+    _native.vendor_forget()
+    before = _native.vendor_kept()
+    yield
+    assert _native.vendor_forget() == 0 and _native.vendor_kept() == before
+
+
+OTHER = ((2, 3), None, 9, 0, 2, 800, 8, 0x8000)
+WHOLE = ["create", "create", "phase1", "phase2", "destroy", "destroy"]
+
+
+@pytest.mark.parametrize("size", [0, 64])
+def test_what_recurs_is_made_once(size: int, nothing_kept: None) -> None:
+    vendor = Vendor(size, repeatable=True)
+    assert vendor.steps(TENSOR, OTHER, 4) == WHOLE
+    assert vendor.steps(TENSOR, OTHER, 4) == ["create", "create", "phase1", "phase2"]
+    assert vendor.steps(TENSOR, OTHER, 4) == ["phase1", "repeat", "phase2"]
+    for _ in range(3):
+        assert vendor.steps(TENSOR, OTHER, 4) == ["phase2"]
+    assert vendor.calls == [("phase2", 0x7000 + size if size else None, size, 0x5A00, 77)]
+    assert _native.vendor_kept() == 3 and Memory.held == 0
+    # The same of something else: of a number, a tensor, a device.
+    assert vendor.steps(TENSOR, OTHER, 5) == ["phase1", "phase2"]
+    assert vendor.steps(OTHER, TENSOR, 4) == ["phase1", "phase2"]
+    assert vendor.steps(TENSOR, OTHER, 4, device=2) == ["phase1", "phase2"]
+    assert vendor.steps(TENSOR, None, 4) == ["phase1", "phase2"]
+    vendor.calls.clear()
+    assert _native.vendor_forget() == 0 and _native.vendor_kept() == 0
+    assert sorted(vendor.calls) == [("destroy", 0x102), ("destroy", 0x103), ("drop", 0x5A00)]
+    assert vendor.steps(TENSOR, OTHER, 4) == WHOLE
+
+
+@pytest.mark.parametrize("place", range(8))
+def test_tensors_are_told_apart_by_every_part(place: int, nothing_kept: None) -> None:
+    vendor = Vendor(repeatable=True)
+    for _ in range(4):
+        vendor.steps(TENSOR, TENSOR, 4)
+    other: list[Any] = list(TENSOR)
+    other[place] = [(3, 2), None, 3, 0, -1, 1600, 4, 0x4008][place]
+    assert vendor.steps(tuple(other), TENSOR, 4) == ["create", "phase1", "phase2", "destroy"]
+    assert vendor.steps(TENSOR, TENSOR, 4) == ["phase2"]
+
+
+def test_a_list_is_kept_with_its_tensors(nothing_kept: None) -> None:
+    vendor = Vendor(letters=b"lti", repeatable=True)
+    for _ in range(4):
+        vendor.steps([TENSOR, None, OTHER], TENSOR, 4)
+    assert vendor.steps([TENSOR, None, OTHER], TENSOR, 4) == ["phase2"]
+    assert _native.vendor_kept() == 5  # a list, its tensors, a tensor, an executor
+    for other in ([TENSOR, OTHER], [TENSOR, None, TENSOR], [TENSOR], []):
+        assert vendor.steps(other, TENSOR, 4)[-1] == "destroy list"
+    vendor.calls.clear()
+    assert _native.vendor_forget() == 0
+    assert sorted(c[0] for c in vendor.calls) == ["destroy", "destroy list", "drop"]
+
+
+def test_numbers_that_end_with_a_launch_keep_no_executor(nothing_kept: None) -> None:
+    vendor = Vendor(repeatable=True)
+    for _ in range(5):
+        vendor.steps(TENSOR, OTHER, 4, keep=1)
+    assert vendor.steps(TENSOR, OTHER, 4, keep=1) == ["phase1", "phase2"]
+    for _ in range(5):
+        vendor.steps(TENSOR, OTHER, 4, keep=0)
+    assert vendor.steps(TENSOR, OTHER, 4, keep=0) == WHOLE
+
+
+def test_what_the_vendor_cannot_run_again_runs_once(nothing_kept: None) -> None:
+    vendor = Vendor(repeatable=True, repeat=561000)
+    calls = [vendor.steps(TENSOR, OTHER, 4) for _ in range(5)]
+    assert calls[2:] == [["phase1", "repeat", "message", "phase2"], ["phase1", "phase2"], ["phase1", "phase2"]]
+    vendor = Vendor(repeatable=True, repeat=507899)
+    calls = [vendor.steps(TENSOR, OTHER, 4) for _ in range(5)]
+    assert calls[2:] == [["phase1", "repeat", "message", "phase2"]] * 3
+    for letters, values in ((b"tti", (TENSOR, OTHER, 4)), (b"tts", (TENSOR, OTHER, b"x"))):
+        vendor = Vendor(letters=letters, repeatable=letters == b"tts")
+        assert [vendor.steps(*values) for _ in range(5)][2:] == [["phase1", "phase2"]] * 3
+
+
+def test_an_executor_that_fails_is_kept_no_longer(nothing_kept: None) -> None:
+    vendor = Vendor(repeatable=True)
+    for _ in range(4):
+        vendor.steps(TENSOR, OTHER, 4)
+    vendor.answers["phase2"] = 6
+    vendor.calls.clear()
+    assert vendor.launch(TENSOR, OTHER, 4, whole=Memory, keep=2) == (3, 6, 0, 0, [], [])
+    assert [call[0] for call in vendor.calls] == ["phase2", "drop"]
+    vendor.answers.clear()
+    assert vendor.steps(TENSOR, OTHER, 4) == ["phase1", "repeat", "phase2"]
+    assert vendor.steps(TENSOR, OTHER, 4) == ["phase2"]
+
+
+def test_without_memory_an_executor_stays(nothing_kept: None) -> None:
+    vendor = Vendor(64, repeatable=True)
+    for _ in range(4):
+        vendor.steps(TENSOR, OTHER, 4)
+    vendor.calls.clear()
+    with pytest.raises(TypeError):
+        vendor.launch(TENSOR, OTHER, 4, whole=7, keep=2)
+    assert vendor.calls == [] and _native.vendor_kept() == 3
+    assert vendor.steps(TENSOR, OTHER, 4) == ["phase2"]
+
+
+def test_an_executor_runs_for_one_launch_at_a_time(nothing_kept: None) -> None:
+    vendor = Vendor(64, repeatable=True)
+    for _ in range(4):
+        vendor.steps(TENSOR, OTHER, 4)
+    inner: list[str] = []
+
+    def memory(size: int, device: int) -> Memory:
+        # Another launch of the same, and everything forgotten, while this one is on its way.
+        inner.extend(vendor.steps(TENSOR, OTHER, 4))
+        assert _native.vendor_forget() == 0 and _native.vendor_kept() == 3
+        vendor.calls.clear()
+        return Memory(size, device)
+
+    assert vendor.launch(TENSOR, OTHER, 4, whole=memory, keep=2) is None
+    assert inner == ["phase1", "phase2"]
+    assert [call[0] for call in vendor.calls] == ["phase2", "drop"] and _native.vendor_kept() == 2
+
+
+def test_a_function_that_goes_takes_its_executors_along(nothing_kept: None) -> None:
+    vendor = Vendor(repeatable=True)
+    for _ in range(4):
+        vendor.steps(TENSOR, OTHER, 4)
+    vendor.calls.clear()
+    del vendor.function
+    assert vendor.calls == [("drop", 0x5A00)] and _native.vendor_kept() == 2
+
+
+def test_what_is_kept_is_bounded(nothing_kept: None) -> None:
+    vendor = Vendor(repeatable=True)
+    for i in range(20000):
+        for _ in range(2):
+            vendor.launch((*TENSOR[:7], 0x4000 + 64 * i), OTHER, 4, whole=Memory, keep=2)
+        del vendor.calls[:], vendor.described[:]
+        vendor.refill()
+    assert 100 < _native.vendor_kept() <= 8192 + 2048
 
 
 def test_the_ring_forgets_the_oldest() -> None:
@@ -313,22 +469,28 @@ def test_what_is_refused_before_a_call() -> None:
     make: Any = _native.vendor_function
     for letters in (b"i" * 60, b"d" * 9, b"x", b"\0"):
         with pytest.raises(ValueError):
-            make(1, 1, 1, 1, 1, 1, 1, letters, "f")
+            make(1, 1, 1, 1, 1, 1, 1, letters, "f", 0, 0)
     with pytest.raises(ValueError, match="the address of a function"):
-        make(1, 1, 1, 1, 0, 1, 1, b"", "f")
+        make(1, 1, 1, 1, 0, 1, 1, b"", "f", 0, 0)
     ones = (1, 1, 1, 1, 1)
-    for wrong in ((*ones, 1, 1, "i", "f"), (*ones, 1, 1, b"i", b"f"), (*ones, "x", 1, b"i", "f"), (1,)):
+    for wrong in (
+        (*ones, 1, 1, "i", "f", 0, 0),
+        (*ones, 1, 1, b"i", b"f", 0, 0),
+        (*ones, "x", 1, b"i", "f", 0, 0),
+        (*ones, 1, 1, b"i", "f", "x", 0),
+        (1,),
+    ):
         with pytest.raises(TypeError):
             make(*wrong)
     call: Any = _native.vendor_launch
     bad: Any
     for letters, bad in ((b"i", (1,)), (b"i", [1.5]), (b"d", ["x"]), (b"s", ["x"])):
         with pytest.raises(TypeError):
-            call(make(1, 1, 1, 1, 1, 1, 1, letters, "f"), bad, "x", 0, 0, True)
+            call(make(1, 1, 1, 1, 1, 1, 1, letters, "f", 0, 0), bad, "x", 0, 0, True, 0)
     with pytest.raises(ValueError, match="an argument for each letter"):
-        call(make(1, 1, 1, 1, 1, 1, 1, b"i", "f"), [], "x", 0, 0, True)
+        call(make(1, 1, 1, 1, 1, 1, 1, b"i", "f", 0, 0), [], "x", 0, 0, True, 0)
     with pytest.raises(ValueError):
-        call(object(), [], "x", 0, 0, True)
+        call(object(), [], "x", 0, 0, True, 0)
     vendor = Vendor()
     with pytest.raises(ValueError, match="a stride for each size"):
         vendor.launch(((2, 3), (1,), 0, 0, 0, 24, 4, 0), None, 4)

@@ -3,14 +3,19 @@
 A tensor is described to the vendor by its storage's base pointer, an offset in elements, its strides, and the storage's
 whole size: never by an interior pointer, which the vendor does not promise to accept.
 
+A launch whose arguments are those of an earlier one, addresses included, as most are in a loop whose memory comes from
+the caching allocator, runs that one's executor again if the vendor can do that (`aclSetAclOpExecutorRepeatable`).
+MINDTORCH_NPU_REPEAT=0 switches that off, for versions of the vendor's libraries that cannot and do not say so.
+
 Invariant: every object made through the C API is destroyed on every path, errors included. An executor is consumed by
-phase 2, or destroyed if phase 2 was never reached. Scalars and integer arrays that recur are kept, counted, and
-destroyed by `release_caches`.
+phase 2, kept to be run again, or destroyed if phase 2 was never reached. Scalars, integer arrays, tensors and executors
+that recur are kept, counted, and destroyed by `release_caches`.
 """
 
 from __future__ import annotations
 
 import ctypes
+import os
 from typing import Any, Final, final
 
 from ... import _native
@@ -39,12 +44,16 @@ _function: Final[Any] = _native.vendor_function
 _both: Final[Any] = _native.vendor_launch
 _phase2: Final[Any] = _native.vendor_phase2
 _destroy: Final[Any] = _native.vendor_destroy
+_forget: Final[Any] = _native.vendor_forget
 # Device memory for workspaces.
 _take: Final[Any] = memory.allocate
 # Where `vendor_launch` stopped.
 _NO_TENSOR: Final = 0
 _WORKSPACE: Final = 2
 _NO_LIST: Final = 5
+# What later launches may use again: descriptions of tensors; executors too, where numbers and arrays are kept as well.
+_KEEP_TENSORS: Final = 1
+_KEEP_ALL: Final = 2
 _MOST_DIMS: Final = 64
 # aclFormat: ND, and channels-first formats by rank: NC, NCL, NCHW, NCDHW; other ranks have only ND.
 _ND: Final = 2
@@ -61,6 +70,7 @@ _LETTERS: Final[dict[int, bytes]] = {
     table.STRING: b"s",
 }
 
+_REPEATABLE: Final = "aclSetAclOpExecutorRepeatable"
 # How many recurring scalars and arrays are kept.
 _KEEP_HANDLES: Final = 512
 
@@ -90,6 +100,8 @@ class Function:
             a.drop_executor,
             letters,
             sig.name,
+            a.make_repeatable,
+            a.last_message,
         )
         # While launches are watched: what is called instead of the second phase.
         self.vendor_phase2: Final[Any] = phase2
@@ -131,6 +143,9 @@ class Api:
         self.destroy_scalars: Final[Any] = acl.aclDestroyScalarList
         self.destroy_executor: Final[Any] = acl.aclDestroyAclOpExecutor
         self.drop_executor: Final[int] = address_of(acl.aclDestroyAclOpExecutor)
+        repeats = os.environ.get("MINDTORCH_NPU_REPEAT", "1") != "0" and acl.has(_REPEATABLE)
+        self.make_repeatable: Final[int] = address_of(acl.fn(_REPEATABLE)) if repeats else 0
+        self.last_message: Final[int] = address_of(acl.aclGetRecentErrMsg)
         self.view_shape: Final[Any] = acl.aclGetViewShape
         self.synchronize: Final[Any] = acl.aclrtSynchronizeStream
         # The vendor hands out arrays made with C++'s new[].
@@ -162,6 +177,7 @@ def api() -> Api:
         found = Api()
         STATE.api = found
         runtime.on_shutdown(10, _leave)
+        memory.add_cache(_forget)
     return found
 
 
@@ -205,12 +221,13 @@ def _release() -> int:
     found = STATE.api
     if found is None:
         return 0
+    # Executors first: they point to everything else.
+    worst: int = _forget()
     scalars, arrays, bools = STATE.scalars, STATE.arrays, STATE.bools
     STATE.scalars, STATE.arrays, STATE.bools = {}, {}, {}
     for f in list(STATE.functions.values()):
         for i in range(len(f.recent)):
             f.recent[i] = None
-    worst = 0
     for h in scalars.values():
         code: int = found.destroy_scalar(h)
         worst = worst or code
@@ -230,7 +247,8 @@ def _leave() -> None:
 
 def cached_handles() -> int:
     """How many vendor objects are kept for later launches."""
-    return len(STATE.scalars) + len(STATE.arrays) + len(STATE.bools)
+    native: int = _native.vendor_kept()
+    return native + len(STATE.scalars) + len(STATE.arrays) + len(STATE.bools)
 
 
 # -- packing --------------------------------------------------------------------------------------------------------
@@ -512,7 +530,8 @@ def _launch(f: Function, values: list[Any], op: str, shapes: bool) -> list[tuple
     try:
         packed.pack(a, values)
         whole: Any = False if shapes or f.watched is not None else _take
-        stopped: Any = _both(f.native, packed.args, op, index, stream, whole)
+        keep = _KEEP_ALL if packed.others is None else _KEEP_TENSORS
+        stopped: Any = _both(f.native, packed.args, op, index, stream, whole, keep)
         if stopped is not None:
             stage: int
             stage, code, size, executor, packed.tensors, packed.lists = stopped
