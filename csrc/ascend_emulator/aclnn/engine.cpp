@@ -338,8 +338,39 @@ int check_launch(const Executor& e, void* workspace, uint64_t size) {
             return ACLNN_ERR_RUNTIME_ERROR;
         }
     }
-    check_aliasing(e.call);
     return 0;
+}
+
+// What the device touches.
+std::vector<Range> ranges_of(const Call& call) {
+    std::vector<Range> ranges;
+    ranges.reserve(call.values.size() + 1);
+    each_tensor(call, [&](const Parameter& p, const Tensor& t) {
+        Range range = t.range(p.output);
+        if (range.bytes) ranges.push_back(range);
+    });
+    return ranges;
+}
+
+// The arguments of one run. Kernels do not change them, so that runs of one executor, which may overlap, share them.
+std::shared_ptr<Run> run_of(Executor& e, std::vector<Range>& ranges) {
+    if (e.repeatable) {
+        std::lock_guard<std::mutex> guard(e.lock);
+        if (!e.run) {
+            check_aliasing(e.call);
+            e.ranges = ranges_of(e.call);
+            e.run = std::make_shared<Run>();
+            static_cast<Call&>(*e.run) = e.call;
+        }
+        ranges.reserve(e.ranges.size() + 1);
+        ranges = e.ranges;
+        return e.run;
+    }
+    check_aliasing(e.call);
+    ranges = ranges_of(e.call);
+    auto run = std::make_shared<Run>();
+    static_cast<Call&>(*run) = std::move(e.call);
+    return run;
 }
 
 void apply_sizes(const Run& run) {
@@ -419,16 +450,9 @@ int phase2(int id, void* workspace, uint64_t size, aclOpExecutor* executor, void
 
     Task task;
     task.name = f.name;
-    task.ranges.reserve(e->call.values.size() + 1);
-    each_tensor(e->call, [&](const Parameter& p, const Tensor& t) {
-        Range range = t.range(p.output);
-        if (range.bytes) task.ranges.push_back(range);
-    });
+    std::shared_ptr<Run> run = run_of(*e, task.ranges);
     uint64_t scratch = e->workspace ? reinterpret_cast<uint64_t>(workspace) : 0;
     if (scratch) task.ranges.push_back({scratch, e->workspace, true});
-    auto run = std::make_shared<Run>();
-    if (e->repeatable) static_cast<Call&>(*run) = e->call;
-    else static_cast<Call&>(*run) = std::move(e->call);
     task.run = [run, e, scratch] {
         // What the vendor's kernels leave there is nobody's data.
         if (scratch) std::memset(reach(scratch, e->workspace, "workspace"), 0xA5, e->workspace);
@@ -484,7 +508,9 @@ int set_address(void* executor, Which which, size_t index, size_t relative, void
         if (!counts || seen++ != index) continue;
         Tensor* t = p.role == Role::tensor ? &v.tensor : relative < v.tensors.size() ? &v.tensors[relative] : nullptr;
         if (t == nullptr) break;
+        std::lock_guard<std::mutex> guard(e->lock);
         t->data = reinterpret_cast<uint64_t>(address);
+        e->run.reset();
         return 0;
     }
     say("%s: index %zu is out of range", by, index);

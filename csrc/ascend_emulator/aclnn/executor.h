@@ -2,6 +2,8 @@
 #pragma once
 
 #include <memory>
+#include <mutex>
+#include <vector>
 
 #include "kernel.h"
 
@@ -12,6 +14,10 @@ struct Executor {
     const Kernel* kernel = nullptr;
     uint64_t workspace = 0;
     bool repeatable = false;
+    // What all runs of a repeatable executor share; made at its first run and after a change of an address.
+    std::mutex lock;
+    std::shared_ptr<Run> run;
+    std::vector<Range> ranges;
 };
 
 enum class Which { input, output, any };
