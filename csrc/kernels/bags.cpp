@@ -171,15 +171,22 @@ Kind parse_kind(PyObject* o) {
     fail(PyExc_ValueError, "distances of p = %g have no kernel", p);
 }
 
+// The bits of a vector of floats.
+template <class V> using Bits =
+    typename Vec<std::conditional_t<sizeof(std::declval<V>()[0]) == 4, uint32_t, uint64_t>, sizeof(V)>::t;
+
 // How a difference counts, and how two such are joined: for numbers and for vectors of them.
 template <Kind KIND> struct Step {
     template <class V> static MT_INLINE V of(V d) {
         if constexpr (KIND == COUNT) return d != d ? d : d != 0 ? V{} + 1 : V{};
         else if constexpr (KIND == EUCLID) return d * d;
+        else if constexpr (!std::is_floating_point<V>::value) return (V)((Bits<V>)d << 1 >> 1);
         else return d < 0 ? -d : d;
     }
     template <class V> static MT_INLINE V join(V a, V b) {
-        if constexpr (KIND == LARGEST) return (b > a) | (b != b) ? b : a;
+        // Numbers without a sign are ordered as their bits are, and what is no number comes last.
+        if constexpr (KIND == LARGEST && !std::is_floating_point<V>::value) return (Bits<V>)b > (Bits<V>)a ? b : a;
+        else if constexpr (KIND == LARGEST) return b != b ? b : (b > a ? b : a);
         else if constexpr (KIND == GREATEST) return b > a ? b : a;
         else return a + b;
     }

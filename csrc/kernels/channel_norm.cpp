@@ -67,8 +67,51 @@ template <class T> MT_AVX512 MT_NOINLINE void widen_halves16(float* to, const T*
 }
 #endif
 
+// n elements to numbers to compute with, in loops of at_level.
+template <class T> MT_INLINE void gather_block(acc_t<T>* to, const T* from, int64_t n) {
+    if constexpr (std::is_same<acc_t<T>, T>::value) {
+        for (int64_t i = 0; i < n; ++i) to[i] = from[i];
+    } else {
+#if MT_HAS_LEVELS
+        if (cpu_level >= AVX512) return widen_halves16(to, from, n);
+#endif
+        widen_block(to, from, n);
+    }
+}
+
+// The same where planes are small: those of a set are put side by side first.
+constexpr int64_t SMALL = 512;
+template <class T, class A = acc_t<T>>
+void find_moments_together(const Planes& p, const T* x, A* mean, A* var, A* rstd, double eps) {
+    const int64_t pieces = p.groups ? 1 : p.images, each = p.groups ? p.channels / p.groups : 1;
+    const int64_t length = p.places * each, step = p.channels * p.places;
+    parallel_for(p.sets(), lane_grain(std::max<int64_t>(1, length * pieces), 1), [&](int64_t begin, int64_t end) {
+        at_level(MT_BODY {
+            A batch[BATCH];
+            for (int64_t s = begin; s < end; ++s) {
+                Moments all;
+                int64_t filled = 0;
+                for (int64_t i = 0; i < pieces; ++i)
+                    for (int64_t k = 0; k < length;) {
+                        const int64_t n = std::min(BATCH - filled, length - k);
+                        gather_block(batch + filled, x + s * length + i * step + k, n);
+                        filled += n, k += n;
+                        if (filled < BATCH) continue;
+                        add_batch(all, batch, filled);
+                        filled = 0;
+                    }
+                if (filled > 0) add_batch(all, batch, filled);
+                mean[s] = (A)all.mean;
+                var[s] = (A)(all.m2 / all.n);
+                if (rstd) rstd[s] = (A)(1.0 / std::sqrt(all.m2 / all.n + eps));
+            }
+        });
+    });
+}
+
 template <class T, class A = acc_t<T>>
 void find_moments(const Planes& p, const T* x, A* mean, A* var, A* rstd, double eps) {
+    if (p.places < SMALL) return find_moments_together(p, x, mean, var, rstd, eps);
     const Scratch room(p.count(), sizeof(Moments));
     Moments* of = room.as<Moments>();
     parallel_for(p.count(), p.grain(1), [&](int64_t begin, int64_t end) {

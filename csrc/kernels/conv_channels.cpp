@@ -252,7 +252,7 @@ class Sums {
 public:
     Sums(const Images& from, const Used& w, int64_t rows, const float* bias, const Dense& out, bool gradient)
         : from_(from), w_(w), rows_(rows), bias_(bias), out_(out), gradient_(gradient), tiles_(tiles_for(from.pairs)),
-          in_tiles_(from.pairs && rows >= 8 && has_tiles()), nr_(2 * tiles_.lanes), panels_(ceil_div(rows, nr_)) {}
+          in_tiles_(from.pairs && has_tiles()), nr_(2 * tiles_.lanes), panels_(ceil_div(rows, nr_)) {}
 
     void run(const std::vector<Part>& parts) {
         std::vector<int64_t> start{0};

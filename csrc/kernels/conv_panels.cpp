@@ -300,8 +300,8 @@ void block_in_tiles(const Form<float>& f, const uint32_t* packed, int64_t group,
     });
 }
 
-// Whether they are used: not for rows so few, or sums so short, that most of a tile is empty.
-template <class A> bool by_tiles(const Form<A>& f) { return f.pairs && f.k() >= 8 && f.rows >= 8 && has_tiles(); }
+// Whether they are used: not for sums so short that most of a tile is empty.
+template <class A> bool by_tiles(const Form<A>& f) { return f.pairs && f.k() >= 8 && has_tiles(); }
 
 void sum_in_tiles(const Form<float>& f, const Weights<float>& w) {
     const int64_t words = in_steps(f.k());
