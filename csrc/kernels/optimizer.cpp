@@ -162,13 +162,24 @@ template <class T> MT_INLINE void unscale(T* g, int64_t n, compute<T> scale) {
     for (int64_t i = 0; i < n; ++i) g[i] = convert<T>(widen(g[i]) / scale);
 }
 
+// Numbers of four bytes and more are bound by memory, and no faster by wider vectors than AVX2's.
+template <class T, auto Body, class... A> MT_INLINE void run_range(A... a) {
+#if MT_HAS_LEVELS
+    if constexpr (sizeof(T) >= 4) {
+        if (cpu_level >= AVX2) return Leveled<Body>::avx2(a...);
+        return Leveled<Body>::baseline(a...);
+    }
+#endif
+    run_leveled<Body>(a...);
+}
+
 // Gradients as the user scaled them: the true ones are written back, as PyTorch does.
 struct Scale {
     bool on;
     double value;
     explicit Scale(PyObject* o) : on(o != Py_None), value(on ? as_double(o) : 1.0) {}
     template <class T> void apply(T* g, int64_t n) const {
-        if (on) run_leveled<unscale<T>>(g, n, (compute<T>)value);
+        if (on) run_range<T, unscale<T>>(g, n, (compute<T>)value);
     }
 };
 
@@ -241,8 +252,8 @@ PyObject* fused_adam(PyObject*, PyObject* const* args, Py_ssize_t nargs) {
                     scale.apply(at[GRADS], end - begin);
                     constexpr int DECAY = decltype(how)::value;
                     if (blocks.lists == 5)
-                        run_leveled<adam_range<T, DECAY, true>>(at[0], at[1], at[2], at[3], at[4], end - begin, c);
-                    else run_leveled<adam_range<T, DECAY, false>>(at[0], at[1], at[2], at[3], nullptr, end - begin, c);
+                        run_range<T, adam_range<T, DECAY, true>>(at[0], at[1], at[2], at[3], at[4], end - begin, c);
+                    else run_range<T, adam_range<T, DECAY, false>>(at[0], at[1], at[2], at[3], nullptr, end - begin, c);
                 });
             });
         });
@@ -296,11 +307,11 @@ PyObject* fused_sgd(PyObject*, PyObject* const* args, Py_ssize_t nargs) {
                     T* b = kind == PLAIN ? nullptr : reinterpret_cast<T*>(item.data[2]) + begin;
                     const int64_t n = end - begin;
                     scale.apply(g, n);
-                    if (kind == PLAIN) run_leveled<sgd_range<T, DECAY, PLAIN, false>>(p, g, b, n, c);
-                    else if (kind == FIRST && nesterov) run_leveled<sgd_range<T, DECAY, FIRST, true>>(p, g, b, n, c);
-                    else if (kind == FIRST) run_leveled<sgd_range<T, DECAY, FIRST, false>>(p, g, b, n, c);
-                    else if (nesterov) run_leveled<sgd_range<T, DECAY, LATER, true>>(p, g, b, n, c);
-                    else run_leveled<sgd_range<T, DECAY, LATER, false>>(p, g, b, n, c);
+                    if (kind == PLAIN) run_range<T, sgd_range<T, DECAY, PLAIN, false>>(p, g, b, n, c);
+                    else if (kind == FIRST && nesterov) run_range<T, sgd_range<T, DECAY, FIRST, true>>(p, g, b, n, c);
+                    else if (kind == FIRST) run_range<T, sgd_range<T, DECAY, FIRST, false>>(p, g, b, n, c);
+                    else if (nesterov) run_range<T, sgd_range<T, DECAY, LATER, true>>(p, g, b, n, c);
+                    else run_range<T, sgd_range<T, DECAY, LATER, false>>(p, g, b, n, c);
                 });
             });
         });
@@ -349,8 +360,8 @@ PyObject* fused_adagrad(PyObject*, PyObject* const* args, Py_ssize_t nargs) {
                                               (A)(lr / (1 + (item.step - 1) * lr_decay))};
                     T *p = reinterpret_cast<T*>(item.data[0]) + begin, *g = reinterpret_cast<T*>(item.data[1]) + begin;
                     scale.apply(g, end - begin);
-                    run_leveled<adagrad_range<T, DECAY>>(p, g, reinterpret_cast<T*>(item.data[2]) + begin, end - begin,
-                                                         c);
+                    run_range<T, adagrad_range<T, DECAY>>(p, g, reinterpret_cast<T*>(item.data[2]) + begin, end - begin,
+                                                          c);
                 });
             });
         });
