@@ -29,8 +29,10 @@ CORE = "ascend_emulator"
 # Integer arithmetic wraps, as on the device.
 FLAGS = ["-std=c++17", "-fPIC", "-fwrapv", "-fvisibility=hidden", "-Wall", "-pthread"]
 # What every call goes through is optimised; kernels compile a quarter faster with -Og and run nearly as fast.
-# The compiled header has the level of the former: functions in it keep the level they were read with.
-HOT, KERNEL = "-O2", "-Og"
+# The compiled header has the level of the former: functions in it keep the level they were read with. The exported
+# functions only pass their arguments on, and nothing is thrown through them.
+HOT, KERNEL = ["-O2"], ["-Og"]
+EXPORTS = ["-Os", "-fno-exceptions", "-fno-asynchronous-unwind-tables"]
 ENGINE = ("call", "elementwise", "engine")  # of the folder of kernels
 # What nearly every file includes, and what takes most of the time that it takes to compile.
 PREFIX = [
@@ -55,12 +57,15 @@ class Builder:
 
     def compile(self, sources: list[Path]) -> dict[Path, str]:
         command = [*self.compiler, "-I", str(HERE), *FLAGS, *self.extra]
-        prefix = prefix_header(self.objects / "prefix.h", PREFIX, [*command, HOT, "-x", "c++-header"])
+        prefix = prefix_header(self.objects / "prefix.h", PREFIX, [*command, *HOT, "-x", "c++-header"])
+        hot, kernel = ([*command, *level, *prefix] for level in (HOT, KERNEL))
+        exports = [*command, *(HOT if self.extra else EXPORTS)]
         objects = {source: self.objects / f"{source.parent.name}_{source.stem}.o" for source in sources}
         jobs = []
         for source in sources:
-            kernel = source.parent.name == "aclnn" and source.stem not in ENGINE
-            jobs.append(Job(objects[source], source, [*command, KERNEL if kernel else HOT, *prefix, "-c"]))
+            small = source.parent.name == "aclnn" and source.stem not in ENGINE
+            how = exports if source.name.startswith("exports_") else kernel if small else hot
+            jobs.append(Job(objects[source], source, [*how, "-c"]))
         compile_all("Ascend emulator", jobs)
         return {source: str(target) for source, target in objects.items()}
 
@@ -69,7 +74,7 @@ class Builder:
         target = self.out / f"lib{name}.so"
         fresh = target.with_suffix(".new")
         # Sanitizers leave symbols to the program, and name functions in their reports.
-        strict = [] if self.extra else ["-Wl,-z,defs", "-Wl,--strip-all"]
+        strict = [] if self.extra else ["-Wl,-z,defs", "-Wl,--strip-all", "-Wl,--hash-style=gnu"]
         options = ["-shared", *self.extra, "-pthread", *objects, "-o", str(fresh), f"-Wl,-soname,lib{name}.so"]
         libraries = [f"-L{self.out}", "-Wl,--no-as-needed", *(f"-l{need}" for need in needs)]
         done = subprocess.run([*self.compiler, *options, *libraries, *strict, "-Wl,-rpath,$ORIGIN"])
