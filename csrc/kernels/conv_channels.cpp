@@ -265,7 +265,10 @@ public:
         const int64_t step =
             copied ? std::max<int64_t>(1, std::min(from_.images, COPY_BYTES / 4 / std::max<int64_t>(1, image)))
                    : from_.images;
-        const Scratch room(copied ? checked_mul(step, image) : 0, sizeof(float));
+        int64_t apart = 1;  // places between two that are read side by side
+        for (const Part& part : parts) apart = std::max(apart, part.from.x);
+        const int64_t slack = in_tiles_ ? checked_numel({2 * SPAN, apart, from_.pitch()}) : 0;
+        const Scratch room(copied ? checked_add(checked_mul(step, image), slack) : 0, sizeof(float));
         for (int64_t first = 0; first < from_.images; first += step) {
             const int64_t count = std::min(step, from_.images - first);
             if (copied) copy_images(from_, first, count, room.as<float>());
@@ -273,7 +276,8 @@ public:
             for (size_t i = 0; i < parts.size(); ++i) {
                 Part part = parts[i];
                 part.grid.n = count, part.out += first * part.to.n;
-                if (in_tiles_) sum_in_tiles(part, packed.as<float>() + start[i], base);
+                if (in_tiles_ && copied && even(part)) sum_even(part, packed.as<float>() + start[i], base);
+                else if (in_tiles_) sum_in_tiles(part, packed.as<float>() + start[i], base);
                 else sum_part(part, packed.as<float>() + start[i], base);
             }
         }
@@ -409,6 +413,67 @@ private:
                      });
     }
 
+    // Whether all places of a plane, with those that stand between two rows of them, are equally far apart, and few of
+    // them are not wanted. Then rows of tiles are read where they lie.
+    static int64_t across_rows(const Part& part) { return part.from.y / part.from.x; }
+    static int64_t stretch_of(const Part& part) { return (part.grid.y - 1) * across_rows(part) + part.grid.x; }
+    bool even(const Part& part) const {
+        if (from_.words() % EDGE != 0 || part.from.y % part.from.x != 0 || part.shift.empty()) return false;
+        return 5 * ceil_div(stretch_of(part), EDGE) * EDGE <= 7 * part.grid.x * part.grid.y;
+    }
+    void sum_even(const Part& part, const float* packed, const float* base) const {
+        const int64_t depth = k_of(part), pitch = from_.pitch(), words = from_.words(), steps = depth / EDGE;
+        std::vector<int64_t> at;  // of the tiles of a place along k, in bytes
+        for (const int64_t shift : part.shift)
+            for (int64_t c = 0; c < words; c += EDGE) at.push_back((shift * pitch + c) * 4);
+        const int64_t stretch = stretch_of(part), row = across_rows(part), planes = part.grid.n * part.grid.z;
+        const int64_t chunk = std::min(16 * SPAN, ceil_div(stretch, SPAN) * SPAN), chunks = ceil_div(stretch, chunk);
+        const int64_t want = num_threads() == 1 ? 1 : 3 * num_threads();
+        const int64_t across =
+            std::min(panels_, std::max<int64_t>(1, want / std::max<int64_t>(1, planes * chunks * from_.groups)));
+        const int64_t share = ceil_div(panels_, across), work = saturated_mul(saturated_mul(chunk, share * nr_), depth);
+        parallel_for(
+            checked_numel({from_.groups, planes, chunks, across}), std::max<int64_t>(1, (1 << 20) / work),
+            [&](int64_t begin, int64_t end) {
+                alignas(64) float sums[SPAN * SPAN];
+                const Tiles tiles;
+                for (int64_t t = begin; t < end; ++t) {
+                    const int64_t j = t % across * share, first = t / across % chunks * chunk;
+                    const int64_t plane = t / across / chunks % planes, group = t / across / chunks / planes;
+                    const int64_t z = plane % part.grid.z, n = plane / part.grid.z,
+                                  last = std::min(stretch, first + chunk);
+                    const float* from = base + part.from.at(n, z, 0, 0) * pitch + group * words;
+                    for (int64_t panel = j; panel < std::min(panels_, j + share); ++panel)
+                        for (int64_t q = first; q < last; q += SPAN) {
+                            const int64_t height = std::min(SPAN, last - q), begins = panel * nr_;
+                            const int64_t columns = std::min(nr_, rows_ - begins), far = part.from.x * pitch * 4;
+                            tile_products(
+                                {from + q * part.from.x * pitch, far, 0, EDGE * far}, at.data(),
+                                {packed + (group * panels_ + panel) * nr_ * depth, SPAN * 4, EDGE * SPAN * 4, EDGE * 4},
+                                steps, height > EDGE, columns > EDGE, sums);
+                            const float* lines[SPAN];
+                            int64_t to[SPAN], wanted = 0;
+                            for (int64_t r = 0; r < height; ++r) {
+                                const int64_t y = (q + r) / row, x = (q + r) % row;
+                                if (x >= part.grid.x) continue;
+                                lines[wanted] = sums + r * SPAN;
+                                to[wanted++] = ((part.out + part.to.at(n, z, y, x)) * from_.groups + group) * rows_;
+                            }
+                            add_bias(group, begins, height, columns, sums);
+                            narrows(lines, to, wanted, columns, out_, begins);
+                        }
+                }
+            });
+    }
+    void add_bias(int64_t group, int64_t first, int64_t height, int64_t columns, float* sums) const {
+        if (!bias_) return;
+        const float* bias = bias_ + group * rows_ + first;
+        at_level(MT_BODY {
+            for (int64_t r = 0; r < height; ++r)
+                for (int64_t q = 0; q < columns; ++q) sums[r * SPAN + q] += bias[q];
+        });
+    }
+
     // Some places of one group, in one thread.
     class Chunk {
     public:
@@ -487,7 +552,6 @@ private:
         }
         void sum_tiles(const float* packed, int64_t panel) {
             const int64_t first = panel * s_.nr_, columns = std::min(s_.nr_, s_.rows_ - first), k = depth_;
-            const float* bias = s_.bias_ ? s_.bias_ + group_ * s_.rows_ + first : nullptr;
             alignas(64) float sums[SPAN * SPAN];
             const float* rows[SPAN];
             for (int64_t r = 0; r < SPAN; ++r) rows[r] = sums + r * SPAN;
@@ -498,11 +562,7 @@ private:
                                             : Lay{room_.as<float>() + i * k, k * 4, EDGE * 4, EDGE * k * 4};
                 tile_products(left, {packed, SPAN * 4, EDGE * SPAN * 4, EDGE * 4}, k / EDGE, height > EDGE,
                               columns > EDGE, sums);
-                if (bias)
-                    at_level(MT_BODY {
-                        for (int64_t r = 0; r < height; ++r)
-                            for (int64_t q = 0; q < columns; ++q) sums[r * SPAN + q] += bias[q];
-                    });
+                s_.add_bias(group_, first, height, columns, sums);
                 narrows(rows, to_.data() + i, height, columns, s_.out_, first);
             }
         }

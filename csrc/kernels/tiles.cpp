@@ -52,14 +52,17 @@ thread_local int depth = 0;
         else asm volatile("tdpbf16ps %%tmm" #B ", %%tmm" #A ", %%tmm" #C : :); \
     } while (0)
 
+// at: where each tile of a stands, or null.
 template <bool WHOLE, bool TALL, bool WIDE>
-MT_INLINE void products(const Lay& a, const Lay& b, int64_t steps, char* sums, int64_t row) {
-    const char *x = static_cast<const char*>(a.data), *y = static_cast<const char*>(b.data);
+MT_INLINE void products(const Lay& a, const Lay& b, int64_t steps, char* sums, int64_t row,
+                        const int64_t* at = nullptr) {
+    const char *first = static_cast<const char*>(a.data), *x = first, *y = static_cast<const char*>(b.data);
     MT_TILE_ZERO(0);
     if (WIDE) MT_TILE_ZERO(1);
     if (TALL) MT_TILE_ZERO(2);
     if (TALL && WIDE) MT_TILE_ZERO(3);
     for (int64_t p = 0; p < steps; ++p, x += a.step, y += b.step) {
+        if (at) x = first + at[p];
         MT_TILE_LOAD(6, y, b.row);
         MT_TILE_LOAD(4, x, a.row);
         MT_TILE_PRODUCT(0, 4, 6);
@@ -100,6 +103,13 @@ Tiles::~Tiles() {
 }
 void tile_products(const Lay& a, const Lay& b, int64_t steps, bool tall, bool wide, float* sums, int64_t pitch) {
     products<false>(a, b, steps, tall, wide, reinterpret_cast<char*>(sums), pitch * 4);
+}
+void tile_products(const Lay& a, const int64_t* at, const Lay& b, int64_t steps, bool tall, bool wide, float* sums) {
+    char* const to = reinterpret_cast<char*>(sums);
+    if (tall && wide) products<false, true, true>(a, b, steps, to, SPAN * 4, at);
+    else if (tall) products<false, true, false>(a, b, steps, to, SPAN * 4, at);
+    else if (wide) products<false, false, true>(a, b, steps, to, SPAN * 4, at);
+    else products<false, false, false>(a, b, steps, to, SPAN * 4, at);
 }
 void tile_products(const Lay& a, const Lay& b, int64_t steps, bool tall, bool wide, int32_t* sums, int64_t pitch) {
     products<true>(a, b, steps, tall, wide, reinterpret_cast<char*>(sums), pitch * 4);
@@ -358,6 +368,7 @@ Tiles::Tiles(bool) : held_(false) {}
 Tiles::~Tiles() {}
 void tile_products(const Lay&, const Lay&, int64_t, bool, bool, float*, int64_t) {}
 void tile_products(const Lay&, const Lay&, int64_t, bool, bool, int32_t*, int64_t) {}
+void tile_products(const Lay&, const int64_t*, const Lay&, int64_t, bool, bool, float*) {}
 void pack_words(uint32_t*, const uint16_t*, int64_t, int64_t, int64_t) {}
 void multiply_tiles(const Source&, const Source&, int64_t, int64_t, int64_t, const Sink<float>&) {}
 bool multiply_bytes(const Source&, const Source&, int64_t, int64_t, int64_t, int32_t*, int64_t, int64_t) {

@@ -45,6 +45,9 @@ void tile_products(const Lay& a, const Lay& b, int64_t steps, bool tall, bool wi
 void tile_products(const Lay& a, const Lay& b, int64_t steps, bool tall, bool wide, int32_t* sums,
                    int64_t pitch = SPAN);
 
+// The same where tile p of a's first rows is at[p] bytes from its beginning; sums are SPAN apart.
+void tile_products(const Lay& a, const int64_t* at, const Lay& b, int64_t steps, bool tall, bool wide, float* sums);
+
 // Up to SPAN lines of bfloat16 as a panel of columns: word q of line l at panel[q * SPAN + l], zeros behind the last line.
 void pack_words(uint32_t* panel, const uint16_t* lines, int64_t line_stride, int64_t count, int64_t words);
 
