@@ -228,9 +228,9 @@ class InplaceKernel(Kernel):
 
 
 def write_once(func: Op, kernel: Kernel, target: TensorBase, args: tuple[Any, ...], bits: i64) -> None:
-    """A number to chosen places along a dimension of an expanded tensor: its memory has one place where the tensor shows
-    many. What else would write to such a tensor through a temporary is refused: the untouched elements of a repeated one
-    would win."""
+    """A number to chosen places along a dimension of an expanded tensor: its memory has one place where the tensor
+    shows many. What else would write to such a tensor through a temporary is refused: the untouched elements of a
+    repeated one would win."""
     if func.overlap != MARKS:
         check_no_internal_overlap(target)
     dim: int = args[1] % len(target._shape)
