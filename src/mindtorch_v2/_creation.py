@@ -127,6 +127,8 @@ def _device_arg(fname: str, dev: Any) -> Any:
         return None
     if isinstance(dev, device):
         return placed(dev)
+    if isinstance(dev, bytes):
+        dev = dev.decode(errors="replace")
     if isinstance(dev, bool) or not isinstance(dev, (str, int)):
         raise TypeError(f"{fname}(): argument 'device' must be torch.device, not {type_name(dev)}")
     return placed(as_device(dev))

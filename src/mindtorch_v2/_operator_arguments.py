@@ -26,6 +26,8 @@ _NUMBERS_AS_TENSORS = frozenset(
     """_conj _to_copy add add_ copy copy_ div div_ divide divide_ floor_divide floor_divide_ mul mul_ multiply multiply_
     sub sub_ subtract subtract_ to true_divide true_divide_""".split()
 )
+# Here handlers see PyTorch's overloads for numbers under the name of the one for tensors.
+_SERVED_BY_TENSORS = frozenset(("bernoulli", "bernoulli_", "normal"))
 # A schema's dtypes and memory formats are ints, in this order.
 _DTYPES = """uint8 int8 int16 int32 int64 float16 float32 float64 complex32 complex64 complex128 bool qint8 quint8
     qint32 bfloat16""".split()
@@ -34,7 +36,7 @@ _FORMATS = (contiguous_format, preserve_format, channels_last, channels_last_3d)
 
 def takes_numbers(name: str) -> bool:
     """Whether numbers may stand for the tensors of the operator of this name, without a namespace."""
-    return name in _NUMBERS_AS_TENSORS
+    return name in _NUMBERS_AS_TENSORS or name in _SERVED_BY_TENSORS
 
 
 def cast_all(
@@ -70,6 +72,8 @@ def cast(a: Arg, v: Any, numbers: bool) -> Any:
         return _list(a, v)
     if a.kind == "Tensor":
         return v if isinstance(v, TensorBase) or (numbers and is_number(v) and _scalar(v) is not None) else BAD
+    if a.symbolic and isinstance(v, dtype):
+        return BAD
     one = _CASTS.get(a.kind)
     return v if one is None else one(v)
 
@@ -161,7 +165,7 @@ def _list(a: Arg, v: Any) -> Any:
         rows: Any = v
         return list(rows) if isinstance(v, TensorBase) and a.holes and v.dim() > 0 else v
     if a.kind == "int" and a.size > 0 and isinstance(v, int):
-        n = _int(v)
+        n = BAD if a.symbolic else _int(v)  # one size does not stand for several
         return BAD if n is BAD else (n,)
     one = _CASTS.get(a.kind)
     if one is None or (a.kind == "float" and a.size > 0 and is_number(v)):

@@ -91,6 +91,7 @@ result_type.Scalar_Scalar(Scalar scalar1, Scalar scalar2) -> ScalarType
 """
 # Functions with arguments that are only known by name; what was not given is left out.
 _OPTIONS = "ScalarType? dtype=None, Layout? layout=None, Device? device=None, bool? pin_memory=None"
+_LIKE = f"{_OPTIONS}, MemoryFormat? memory_format=None"
 _NAMED = f"""
 arange(Scalar end, *, {_OPTIONS}) -> Tensor
 arange.start(Scalar start, Scalar end, *, {_OPTIONS}) -> Tensor
@@ -121,6 +122,7 @@ rand.generator(SymInt[] size, *, Generator? generator, {_OPTIONS}) -> Tensor
 randint(SymInt high, SymInt[] size, *, {_OPTIONS}) -> Tensor
 randint.generator(SymInt high, SymInt[] size, *, Generator? generator, {_OPTIONS}) -> Tensor
 randint.low_generator(SymInt low, SymInt high, SymInt[] size, *, Generator? generator, {_OPTIONS}) -> Tensor
+randint_like(Tensor self, SymInt high, *, {_LIKE}) -> Tensor
 randn.generator(SymInt[] size, *, Generator? generator, {_OPTIONS}) -> Tensor
 randperm.generator(SymInt n, *, Generator? generator, {_OPTIONS}) -> Tensor
 """

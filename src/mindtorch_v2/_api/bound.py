@@ -224,11 +224,13 @@ def by_schema(o: Op, shown: Schema, numbers: bool) -> tuple[Any, ...]:
     Where the row takes tensors and numbers, the schema that is shown says which; in some, `numbers`, both."""
     form = _form(o, False, True, 1)
     kinds, defaults = {a.name: a.kind for a in shown.args if not a.is_list}, own_defaults(o, shown)
+    sizes = {a.name for a in shown.args if a.is_list and a.symbolic}
     slots = []
     for slot in form[2]:
         name, kind, optional, kwonly, number, holes, copies, has_default, default, cls = slot
         if number and kinds.get(name) == "Scalar":
             kind, number = _SCALAR, False
+        copies = 0 if name in sizes else copies
         default = defaults.get(name, default)
         slots.append((name, kind, optional, kwonly, number and numbers, holes, copies, has_default, default, cls))
     return (*form[:2], tuple(slots), *form[3:6], _PLAIN)

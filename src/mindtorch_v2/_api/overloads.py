@@ -36,6 +36,7 @@ _GROUPS: dict[tuple[str, str, str], str] = {
     ("start_step", "start_step", "start_step"): "arange",
     ("m", "m", "m"): "eye",
     ("low", "low", "low"): "randint",
+    ("low_dtype", "low_dtype", "low_dtype"): "randint_like",
     ("Scalar", "Scalar", "Scalar"): "norm",
     ("input", "input", "input"): "conv_transpose2d conv_transpose3d",
     ("dim", "dim", "dim"): "frobenius_norm",

@@ -191,7 +191,7 @@ def convert(a: Arg, v: Any) -> Any:
     if kind == "Device":
         if isinstance(v, (device, str, int)) and not isinstance(v, bool):
             return as_device(v)
-        return BAD
+        return as_device(v.decode(errors="replace")) if isinstance(v, bytes) else BAD
     if kind == "MemoryFormat":
         return v if isinstance(v, memory_format) else BAD
     if kind == "Layout":

@@ -43,6 +43,8 @@ def written(op: Op, target: Any, result: Any) -> Any:
         if target._shape != result._shape:
             target.resize_(result._shape)
         return target.copy_(result)
+    if op.is_out and not is_sparse(result):
+        raise refused(op.name, [target])
     if not is_sparse(result) or parts(result).layout is not parts(target).layout:
         raise RuntimeError(f"{op.title()}: the result's layout is not that of the tensor it is written to")
     if result._dtype is not target._dtype:

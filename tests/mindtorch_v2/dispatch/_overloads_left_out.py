@@ -129,7 +129,7 @@ _LISTED = {
         from_file
         normal.Tensor_float normal.float_Tensor
         rand_like.generator
-        randint_like.Tensor randint_like.Tensor_generator randint_like.generator randint_like.low_dtype
+        randint_like.Tensor randint_like.Tensor_generator randint_like.generator
         randint_like.low_generator_dtype randn_like.generator random.from random.to random_.from
         random_.to range range.step to.dtype_layout
     """,

@@ -112,6 +112,7 @@ rand.generator([2], generator=None).shape
 randint(1, [2])
 randint.generator(1, [2], generator=None)
 randint.low_generator(1, 2, [2], generator=None)
+randint_like(x(), 1)
 randn.generator([2], generator=None).shape
 randperm.generator(1, generator=None)
 """.strip().splitlines()

@@ -108,3 +108,14 @@ def test_blocks_are_not_added_to_dense_tensors(layout: str, call: str) -> None:
             eval(call, {"t": t, "d": d})
     with pytest.raises(RuntimeError, match=f"layout torch.sparse_{layout} cannot be added to a dense tensor"):
         eval(call, {"t": t, "d": d})
+
+
+OUTS = ("cumprod(t, 0", "special.airy_ai(t", "argmax(t", "nansum(t", "linalg.cross(t, t", "eye(2", "exp(t")
+
+
+@pytest.mark.parametrize("call", OUTS)
+def test_a_dense_result_is_not_written_to_a_sparse_tensor(call: str) -> None:
+    for library in (_oracle.load(), subject):
+        t = library.ones(2, 3)
+        with pytest.raises(NotImplementedError, match="^Could not run 'aten::.*out' with arguments from the 'SparseC"):
+            eval(f"torch.{call}, out=t.to_sparse())", {"torch": library, "t": t})

@@ -435,9 +435,11 @@ class MixedKernel(Kernel):
             home = first_elsewhere(tensors)
             args = brought(args, home)
             tensors = tensors_in(op.schema, args)
+        indexed = op.schema.index("index") >= 0
         for t in tensors:
-            # A CPU scalar may stand beside tensors of any device.
-            if t._device != home._device and not (t._keys & CPU and len(t._shape) == 0):
+            # A CPU scalar may stand beside tensors of any device, but is not indexed by one of another.
+            scalar = t._keys & CPU and len(t._shape) == 0 and not (indexed and t is tensors[0])
+            if t._device != home._device and not scalar:
                 raise RuntimeError(_apart(home._device, t._device))
         if op.is_out and op.functional is not None:
             count = len(op.functional.schema.args)
@@ -446,6 +448,10 @@ class MixedKernel(Kernel):
                 # Scalars beside nothing but the result: an only one is refused, as in PyTorch.
                 if len(given) == 1 or not isinstance(args[0], TensorBase):
                     raise RuntimeError(_apart(home._device, given[0]._device))
+                if home._keys & META:
+                    raise RuntimeError(
+                        "Attempting to copy from device cpu to device meta, but cross-device copies are not allowed!"
+                    )
                 args = brought(args[:count], home) + args[count:]
             for out in args[count:]:
                 if isinstance(out, TensorBase) and out._device != home._device:
