@@ -21,7 +21,7 @@ def _fits(self: Any, mat2: Any) -> bool:
     """What the native function takes; the parts refuse all else."""
     if not _served or len(self._shape) != 2 or len(mat2._shape) != 2 or self._shape[1] != mat2._shape[0]:
         return False
-    return self._dtype in (int8, uint8) and mat2._dtype is int8 and 0 not in (*self._shape, *mat2._shape)
+    return self._dtype in (int8, uint8) and mat2._dtype is int8 and 0 not in self._shape + mat2._shape
 
 
 def _product(self: Any, mat2: Any) -> Any:
