@@ -5,6 +5,7 @@ Invariant: asking before the first use of a device touches none: statistics are 
 
 from __future__ import annotations
 
+import warnings
 from typing import Any
 
 from .._backends.npu import runtime as _runtime
@@ -77,6 +78,27 @@ def max_memory_reserved(device: Any = None) -> int:
     return 0 if index < 0 else int(_memory().max_memory_reserved(index))
 
 
+def memory_cached(device: Any = None) -> int:
+    """The older name of `memory_reserved`."""
+    _renamed("memory_cached", "memory_reserved")
+    return memory_reserved(device)
+
+
+def max_memory_cached(device: Any = None) -> int:
+    """The older name of `max_memory_reserved`."""
+    _renamed("max_memory_cached", "max_memory_reserved")
+    return max_memory_reserved(device)
+
+
+def _renamed(old: str, new: str) -> None:
+    warnings.warn(f"`torch.npu.{old}` has been renamed to `torch.npu.{new}`", FutureWarning, stacklevel=3)
+
+
+def get_allocator_backend() -> str:
+    """Which allocator serves the devices: there is one, the caching allocator."""
+    return "native"
+
+
 def reset_peak_memory_stats(device: Any = None) -> None:
     index = _index(device)
     if index >= 0:
@@ -102,6 +124,12 @@ def reset_max_memory_cached(device: Any = None) -> None:
 def mem_get_info(device: Any = None) -> tuple[int, int]:
     """(free, total) bytes of the device, as the vendor's runtime tells."""
     return _runtime.memory_info(_started(device))
+
+
+def device_memory_used(device: Any = None) -> int:
+    """Bytes of the device that all processes use together, as the vendor's runtime tells."""
+    free, total = mem_get_info(device)
+    return total - free
 
 
 def empty_cache() -> None:

@@ -256,7 +256,9 @@ def test_accelerator_refuses_other_devices() -> None:
 
 
 def test_names_of_torch_cuda_that_matter() -> None:
-    names = """AclError Event OutOfMemoryError Stream StreamContext can_device_access_peer current_device
+    names = """AcceleratorError AclError Event ExternalStream OutOfMemoryError Stream StreamContext
+    can_device_access_peer current_device device_memory_used get_allocator_backend get_stream_from_external
+    max_memory_cached memory_cached
     current_stream default_generators default_stream device device_count device_of empty_cache
     get_device_capability get_device_name get_device_properties get_rng_state get_rng_state_all init initial_seed
     is_available is_bf16_supported is_initialized manual_seed manual_seed_all max_memory_allocated
@@ -265,6 +267,17 @@ def test_names_of_torch_cuda_that_matter() -> None:
     synchronize use_emulator""".split()
     assert not [name for name in names if not hasattr(torch.npu, name)]
     assert torch.OutOfMemoryError is torch.npu.OutOfMemoryError and issubclass(torch.OutOfMemoryError, RuntimeError)
+
+
+def test_names_of_pytorchs_past_warn() -> None:
+    t = torch.ones(1 << 20, device="npu")
+    for old, new in (("memory_cached", "memory_reserved"), ("max_memory_cached", "max_memory_reserved")):
+        with pytest.warns(FutureWarning, match=f"`torch.npu.{old}` has been renamed to `torch.npu.{new}`"):
+            assert getattr(torch.npu, old)() == getattr(torch.npu, new)() >= t.nbytes
+    free, total = torch.npu.mem_get_info()
+    assert torch.npu.device_memory_used() == total - free >= t.nbytes
+    assert torch.npu.get_allocator_backend() == "native"
+    assert torch.npu.AcceleratorError is torch.AcceleratorError
 
 
 # -- life and death -----------------------------------------------------------------------------------------------

@@ -7,6 +7,7 @@ import threading
 import time
 from collections.abc import Iterator
 from contextlib import contextmanager
+from typing import Any
 
 import pytest
 
@@ -77,6 +78,37 @@ def test_priorities_are_clamped() -> None:
     assert greatest < least
     assert torch.npu.Stream(priority=greatest - 5).priority == greatest
     assert torch.npu.Stream(priority=least + 5).priority == least
+
+
+def test_a_stream_of_another_library() -> None:
+    from mindtorch_v2.npu import streams
+
+    assert streams.ExternalStream is torch.npu.ExternalStream and streams.Stream is torch.npu.Stream
+    torch.npu.init()
+    acl, made = ensure_acl(), ctypes.c_void_p()
+    runtime.use(1)
+    assert acl.aclrtCreateStreamWithConfig(ctypes.byref(made), 0, 0) == 0
+    address: Any = made.value
+    for stream in (torch.npu.ExternalStream(address, "npu:1"), torch.npu.get_stream_from_external(address, 1)):
+        assert isinstance(stream, torch.npu.Stream) and stream.device == torch.device("npu:1")
+        assert stream.npu_stream == stream.stream_id == address and stream == torch.npu.ExternalStream(address, 1)
+        with torch.npu.stream(stream):
+            assert torch.npu.current_stream().npu_stream == address
+            t = torch.arange(4.0, device="npu:1") + 1
+        torch.npu.default_stream(1).wait_stream(stream)
+        assert t.tolist() == [1.0, 2.0, 3.0, 4.0]
+        stream.synchronize()
+        assert stream.query()
+        del t
+    # Its life is the other library's: what was done here left nothing that needs it.
+    torch.npu.synchronize(1)
+    torch.npu.empty_cache()
+    runtime.use(1)
+    assert acl.aclrtDestroyStream(made) == 0
+    wrong: Any
+    for wrong, error in (("x", TypeError), (1.5, TypeError), (None, TypeError), (-1, ValueError)):
+        with pytest.raises(error):
+            torch.npu.ExternalStream(wrong)
 
 
 def test_stream_context_nests_and_restores() -> None:

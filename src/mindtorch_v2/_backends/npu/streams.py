@@ -7,6 +7,7 @@ A call that names a stream or an event is made with its device current.
 from __future__ import annotations
 
 import ctypes
+import operator
 import threading
 import time
 from collections.abc import Callable
@@ -204,6 +205,25 @@ class Stream:
 
     def __repr__(self) -> str:
         return f"<torch.npu.Stream device={self.device} npu_stream={self.npu_stream:#x}>"
+
+
+class ExternalStream(Stream):
+    """`ExternalStream(stream_ptr, device=None)`: a stream (`aclrtStream`) that another library made on this device, and
+    keeps alive."""
+
+    __slots__ = ()
+
+    def __init__(self, stream_ptr: int, device: Any = None) -> None:
+        self.npu_stream = self.stream_id = operator.index(stream_ptr)
+        if self.npu_stream < 0:
+            raise ValueError(f"ExternalStream(): stream_ptr must be an address, got {stream_ptr}")
+        self.device_index = runtime.index_of(device)
+        self.priority = 0
+
+
+def get_stream_from_external(data_ptr: int, device: Any = None) -> Stream:
+    """A stream that another library made on this device, and keeps alive."""
+    return ExternalStream(data_ptr, device)
 
 
 def _existing(index: int) -> Stream:
