@@ -10,6 +10,7 @@
 #include "common.h"
 
 #include <array>
+#include <string_view>
 #include <vector>
 
 #include "vendor_kept.h"
@@ -25,6 +26,7 @@ constexpr size_t kFloats = 8;  // registers for floats on both machines
 constexpr Py_ssize_t kRank = 64;
 constexpr size_t kLaunches = 4096;
 constexpr size_t kFiles = 256;
+constexpr size_t kTexts = 64;
 constexpr int32_t kNotRepeatable = 561000;  // the vendor's answer for functions whose executors run once
 
 using Ints = std::array<int64_t, kMost>;
@@ -241,8 +243,6 @@ PyObject* vendor_function(PyObject*, PyObject* const* args, Py_ssize_t nargs) {
                                   args[8],
                                   reinterpret_cast<void*>(whole(args[9])),
                                   reinterpret_cast<void*>(whole(args[10]))};
-        // What a string points to is not part of what launches are told apart by.
-        if (letters.find('s') != std::string::npos) made->make_repeatable = nullptr;
         PyObject* capsule = PyCapsule_New(made, kFunction, [](PyObject* self) {
             auto* f = static_cast<Function*>(PyCapsule_GetPointer(self, kFunction));
             Kept::get().forget(f);
@@ -455,13 +455,27 @@ struct Launching {
                     read_list(value, words);
                     break;
                 case 'i': ints[used++] = whole(value); break;
-                case 's':
-                    if (value != Py_None && !PyBytes_Check(value)) fail(PyExc_TypeError, "bytes are required");
-                    ints[used++] = value == Py_None ? 0 : reinterpret_cast<int64_t>(PyBytes_AS_STRING(value));
-                    break;
+                case 's': ints[used++] = reinterpret_cast<int64_t>(text(value)); break;
                 default: floats[floating++] = real(value, f.letters[i] == 'f');
             }
         }
+    }
+
+    // Equal texts have one address as long as there are few; more of them keep no executors.
+    const char* text(PyObject* value) {
+        if (value == Py_None) return nullptr;
+        if (!PyBytes_Check(value)) fail(PyExc_TypeError, "bytes are required");
+        if (keep != kAll) return PyBytes_AS_STRING(value);
+        static auto* texts = new std::vector<std::unique_ptr<const std::string>>;  // as long as what is kept
+        const std::string_view wanted(PyBytes_AS_STRING(value), size_t(PyBytes_GET_SIZE(value)));
+        for (const auto& known : *texts)
+            if (*known == wanted) return known->c_str();
+        if (texts->size() == kTexts) {
+            keep = kTensors;
+            return PyBytes_AS_STRING(value);
+        }
+        texts->push_back(std::make_unique<const std::string>(wanted));
+        return texts->back()->c_str();
     }
 
     static double real(PyObject* value, bool narrow) {

@@ -83,6 +83,42 @@ class Block:
         return self.prev is not None or self.next is not None
 
 
+def put(heap: list[Block], block: Block) -> None:
+    """Into a heap by address: what asks for the same sizes again gets the same blocks, whatever the order of freeing,
+    so that launches recur."""
+    i: i64 = len(heap)
+    heap.append(block)
+    while i > 0:
+        above = (i - 1) >> 1
+        other = heap[above]
+        if other.ptr < block.ptr:
+            break
+        heap[i] = other
+        i = above
+    heap[i] = block
+
+
+def take(heap: list[Block]) -> Block:
+    """The block with the lowest address, out of a heap that is not empty."""
+    last = heap.pop()
+    n: i64 = len(heap)
+    if n == 0:
+        return last
+    found = heap[0]
+    i: i64 = 0
+    below: i64 = 1
+    while below < n:
+        if below + 1 < n and heap[below + 1].ptr < heap[below].ptr:
+            below += 1
+        if last.ptr < heap[below].ptr:
+            break
+        heap[i] = heap[below]
+        i = below
+        below = 2 * i + 1
+    heap[i] = last
+    return found
+
+
 @final
 class Pool:
     """Free blocks of one stream, of small or of large segments."""
@@ -92,8 +128,8 @@ class Pool:
         self.large: Final = large
         self.total: Final = total
         self.group: Final = group
-        # Free blocks by size and address; `sizes` are the sorted keys. Blocks of small pools kept whole, by size in
-        # units; as many lists as were needed.
+        # Free blocks by size and address; `sizes` are the sorted keys. Blocks of small pools kept whole: heaps
+        # (`put`) by size in units, as many as were needed.
         self.bins: dict[int, dict[int, Block]] = {}
         self.sizes: list[int] = []
         self.kept: list[list[Block]] = []
@@ -126,7 +162,7 @@ class Pool:
             return None
         chosen = self.sizes[at]
         found = self.bins[chosen]
-        block = found.popitem()[1]
+        block = found.pop(min(found)) if len(found) > 1 else found.popitem()[1]
         if not found:
             self.forget(chosen)
         return block
@@ -138,7 +174,7 @@ class Pool:
             if unit < len(self.kept):
                 kept = self.kept[unit]
                 if kept:
-                    block = kept.pop()
+                    block = take(kept)
                     if block.is_part():
                         self.split_down(1, block.size)
                     return block
@@ -180,7 +216,7 @@ class Pool:
         while len(self.kept) <= unit:
             self.kept.append([])
         block.state = KEPT
-        self.kept[unit].append(block)
+        put(self.kept[unit], block)
         if block.is_part():
             self.split_up(1, block.size)
 
@@ -359,7 +395,7 @@ class Allocator:
         kept = pool.kept[unit]
         if not kept:
             return None
-        block = kept.pop()
+        block = take(kept)
         if block.is_part():
             pool.split_down(1, block.size)
         self.hand_out(block, requested)
