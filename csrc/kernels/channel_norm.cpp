@@ -2,7 +2,7 @@
 // their places, and the channels of a place side by side (channels last).
 // Invariant: statistics are taken plane by plane (moments.h), or over blocks of rows that depend on the shape alone, and
 // joined in order, in double; so results do not depend on the number of threads. Everything is float32 or everything
-// float64; x and out may be float16 or bfloat16 beside float32 where channels are not last, or mean and var are given.
+// float64; x and out may be float16 or bfloat16 beside float32.
 //
 // An operand is 3 arguments: storage, offset, code; dense. None: not given, or not wanted.
 //   channel_norm(x.., out.., weight|None.., bias|None.., mean.., var.., rstd|None.., images, channels, places, groups,
@@ -274,23 +274,25 @@ MT_INLINE void strip_moments(const A* x, int64_t rows, int64_t channels, int64_t
     }
 }
 
-template <class A> void find_last_moments(const Planes& p, const A* x, A* mean, A* var, A* rstd, double eps) {
-    const Blocks b(p);
-    const Scratch room(checked_numel({p.images, b.each, p.channels}), sizeof(Moments));
+// The moments of the sets from those of their parts, in two passes: joined one by one, each would cost divisions.
+template <class A>
+void join_parts(const Planes& p, int64_t blocks, const Moments* of, A* mean, A* var, A* rstd, double eps) {
+    const int64_t each = p.groups ? p.channels / p.groups : 1, across = p.channels / each;
     const Scratch joined(p.sets(), sizeof(Moments));
-    Moments *of = room.as<Moments>(), *set = joined.as<Moments>();
-    for_strips(p,
-               [&](int64_t block, int64_t row, int64_t rows, int64_t first, int64_t w) __attribute__((always_inline)) {
-                   Moments* to = of + block * p.channels + first;
-                   std::fill_n(to, w, Moments());
-                   strip_moments(x + row * p.channels + first, rows, p.channels, w, to);
-               });
+    Moments* const set = joined.as<Moments>();
     std::fill_n(set, p.sets(), Moments());
-    for (int64_t t = 0; t < p.images * b.each; ++t)
-        for (int64_t c = 0; c < p.channels; ++c) {
-            const Moments& m = of[t * p.channels + c];
-            set[p.set_of(t / b.each, c)].merge(m.n, m.mean, m.m2);
-        }
+    auto for_parts = [&](auto f) {
+        for (int64_t t = 0; t < p.images * blocks; ++t)
+            for (int64_t g = 0; g < across; ++g)
+                for (int64_t c = g * each; c < (g + 1) * each; ++c)
+                    f(set[(p.groups ? t / blocks * p.groups : 0) + g], of[t * p.channels + c]);
+    };
+    for_parts([](Moments& to, const Moments& m) { to.n += m.n, to.mean += m.n * m.mean; });
+    for (int64_t s = 0; s < p.sets(); ++s) set[s].mean /= set[s].n;
+    for_parts([](Moments& to, const Moments& m) {
+        const double apart = m.mean - to.mean;
+        to.m2 += m.m2 + m.n * apart * apart;
+    });
     for (int64_t s = 0; s < p.sets(); ++s) {
         const double v = set[s].m2 / set[s].n;
         mean[s] = (A)set[s].mean;
@@ -298,17 +300,44 @@ template <class A> void find_last_moments(const Planes& p, const A* x, A* mean, 
         if (rstd) rstd[s] = (A)(1.0 / std::sqrt(v + eps));
     }
 }
+
+template <class T, class A = acc_t<T>>
+void find_last_moments(const Planes& p, const T* x, A* mean, A* var, A* rstd, double eps) {
+    const Blocks b(p);
+    const Scratch room(checked_numel({p.images, b.each, p.channels}), sizeof(Moments));
+    Moments* of = room.as<Moments>();
+    for_strips(p,
+               [&](int64_t block, int64_t row, int64_t rows, int64_t first, int64_t w) __attribute__((always_inline)) {
+                   Moments* to = of + block * p.channels + first;
+                   std::fill_n(to, w, Moments());
+                   const T* from = x + row * p.channels + first;
+                   if constexpr (std::is_same<A, T>::value) {
+                       strip_moments(from, rows, p.channels, w, to);
+                   } else {
+                       A tile[ROWS * STRIP];
+                       for (int64_t r = 0; r < rows; r += ROWS) {
+                           const int64_t n = std::min(ROWS, rows - r);
+                           for (int64_t k = 0; k < n; ++k) gather_block(tile + k * w, from + (r + k) * p.channels, w);
+                           strip_moments<A>(tile, n, w, w, to);
+                       }
+                   }
+               });
+    join_parts(p, b.each, of, mean, var, rstd, eps);
+}
 template <class T, class A = acc_t<T>>
 void normalize_last(const Planes& p, const T* x, T* out, const A* weight, const A* bias, const A* mean, const A* var,
                     double eps) {
     const int64_t n = p.channels, all = p.groups ? p.count() : n;
     const Scratch room(checked_mul(all, 3), sizeof(A));
     A *scale = room.as<A>(), *add = scale + all, *middle = add + all;
-    for (int64_t i = 0; i < all; ++i) {
-        const int64_t c = i % n, s = p.set_of(i / n, c);
-        scale[i] = (A)(1.0 / std::sqrt((double)var[s] + eps) * (weight ? (double)weight[c] : 1.0));
-        add[i] = bias ? bias[c] : A(0);
-        middle[i] = mean[s];
+    const int64_t each = p.groups ? n / p.groups : 1;  // channels of a set, one after the other
+    for (int64_t s = 0; s < all / each; ++s) {
+        const double inverse = 1.0 / std::sqrt((double)var[s] + eps);
+        for (int64_t i = s * each, c = i % n; i < (s + 1) * each; ++i, ++c) {
+            scale[i] = (A)(inverse * (weight ? (double)weight[c] : 1.0));
+            add[i] = bias ? bias[c] : A(0);
+            middle[i] = mean[s];
+        }
     }
     auto apply = [&](const A* from, A* to, int64_t row) __attribute__((always_inline)) {
         const int64_t first = p.groups ? row / p.places * n : 0;
@@ -351,16 +380,13 @@ PyObject* channel_norm(PyObject*, PyObject* const* args, Py_ssize_t nargs) {
         const Dense mean = parse_optional(args + 12, p.sets(), code), var = parse_optional(args + 15, p.sets(), code);
         const Dense rstd = parse_optional(args + 18, p.sets(), code);
         if (!out.data || !mean.data || !var.data) fail(PyExc_TypeError, "channel_norm: a result is missing");
-        if (half && p.last && !given) fail_dtype("channel_norm", x.code);
         if (p.numel() == 0) Py_RETURN_NONE;
         dispatch_float(x.code, "channel_norm", [&](auto t) {
             using T = decltype(t);
             using A = acc_t<T>;
             GilRelease unlocked(p.numel());
             if (!given && !p.last) find_moments(p, x.as<const T>(), mean.as<A>(), var.as<A>(), rstd.as<A>(), eps);
-            if constexpr (std::is_same<A, T>::value)
-                if (!given && p.last)
-                    find_last_moments(p, x.as<const A>(), mean.as<A>(), var.as<A>(), rstd.as<A>(), eps);
+            if (!given && p.last) find_last_moments(p, x.as<const T>(), mean.as<A>(), var.as<A>(), rstd.as<A>(), eps);
             const A *w = weight.as<const A>(), *b = bias.as<const A>(), *m = mean.as<const A>(), *v = var.as<const A>();
             if (p.last) normalize_last(p, x.as<const T>(), out.as<T>(), w, b, m, v, eps);
             else normalize(p, x.as<const T>(), out.as<T>(), w, b, m, v, eps);

@@ -52,11 +52,6 @@ def _target(out: TensorBase, dt: dtype, last: bool) -> TensorBase:
     return target_last(out, dt) if last and len(out._shape) > 3 else target(out, dt)
 
 
-def _read_as(dt: dtype, across: bool) -> dtype:
-    """How the kernel is given the planes: as they are, or widened where it takes statistics across channels."""
-    return wide_dtype(dt) if across else dt
-
-
 def _deliver_all(outs: Any, parts: Any) -> None:
     for out, part in zip(outs, parts):
         deliver(out, part)
@@ -82,7 +77,7 @@ def batch_norm(outs: Any, input: Any, weight: Any, bias: Any, running_mean: Any,
                                                     eps))
         return
     dt = wide_dtype(input._dtype)
-    read = _read_as(input._dtype, training and planes[4])
+    read = input._dtype
     y, c = _target(outs[0], read, planes[4]), (planes[1],)
     parameters = (*_given(weight, dt), *_given(bias, dt))
     x = operand(_source(input, read, planes[4]))
@@ -137,7 +132,7 @@ def group_norm(outs: Any, input: Any, weight: Any, bias: Any, N: int, C: int, Hx
     if _too_few(planes) or numel(input) == 0:
         _deliver_all(outs, rows.group_norm_in_parts(input, weight, bias, N, C, HxW, group, eps))
         return
-    dt, read = wide_dtype(input._dtype), _read_as(input._dtype, planes[4])
+    dt, read = wide_dtype(input._dtype), input._dtype
     y, sets = _target(outs[0], read, planes[4]), (N, group)
     mean, var, rstd = target(outs[1], dt), fresh(sets, dt), target(outs[2], dt)
     _channel_norm(*operand(_source(input, read, planes[4])), *operand(y), *_given(weight, dt), *_given(bias, dt),
