@@ -438,7 +438,7 @@ class MixedKernel(Kernel):
         indexed = op.schema.index("index") >= 0
         for t in tensors:
             # A CPU scalar may stand beside tensors of any device, but is not indexed by one of another.
-            scalar = t._keys & CPU and len(t._shape) == 0 and not (indexed and t is tensors[0])
+            scalar = t._keys & CPU != 0 and len(t._shape) == 0 and not (indexed and t is tensors[0])
             if t._device != home._device and not scalar:
                 raise RuntimeError(_apart(home._device, t._device))
         if op.is_out and op.functional is not None:
