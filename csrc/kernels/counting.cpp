@@ -2,6 +2,7 @@
 // tensors would do in many calls.
 //
 // Invariant: a value that another thread writes meanwhile may be counted or not; it never leads outside of a table.
+#include "halves.h"
 #include "search.h"
 
 #include <vector>
@@ -288,14 +289,59 @@ PyObject* unique(PyObject*, PyObject* const* args, Py_ssize_t nargs) {
     });
 }
 
+#if MT_HAS_LEVELS
+// The first elements of runs of n > 0 elements of four or eight bytes, and where they stand, unless first is null. What is
+// written lies in front of what is read, so whole vectors are stored.
+template <class T> MT_AVX512 MT_NOINLINE int64_t runs_avx512(const T* data, int64_t n, T* value, int64_t* first) {
+    constexpr int LANES = 64 / sizeof(T);
+    value[0] = data[0];
+    if (first) first[0] = 0;
+    int64_t found = 1, i = 1;
+    for (; i + LANES <= n; i += LANES) {
+        const __m512i here = _mm512_loadu_si512(data + i), before = _mm512_loadu_si512(data + i - 1);
+        unsigned begins;
+        if constexpr (std::is_same<T, float>::value)
+            begins = _mm512_cmp_ps_mask((__m512)here, (__m512)before, _CMP_NEQ_UQ);
+        else if constexpr (std::is_same<T, double>::value)
+            begins = _mm512_cmp_pd_mask((__m512d)here, (__m512d)before, _CMP_NEQ_UQ);
+        else if constexpr (sizeof(T) == 4) begins = _mm512_cmpneq_epi32_mask(here, before);
+        else begins = _mm512_cmpneq_epi64_mask(here, before);
+        if constexpr (sizeof(T) == 4)
+            _mm512_storeu_si512(value + found, _mm512_maskz_compress_epi32((__mmask16)begins, here));
+        else _mm512_storeu_si512(value + found, _mm512_maskz_compress_epi64((__mmask8)begins, here));
+        int64_t at = found;
+        for (int j = 0; first && j < LANES; j += 8) {
+            const __m512i places =
+                _mm512_add_epi64(_mm512_set1_epi64(i + j), _mm512_setr_epi64(0, 1, 2, 3, 4, 5, 6, 7));
+            const unsigned part = begins >> j & 0xff;
+            _mm512_storeu_si512(first + at, _mm512_maskz_compress_epi64((__mmask8)part, places));
+            at += __builtin_popcount(part);
+        }
+        found += __builtin_popcount(begins);
+    }
+    for (; i < n; ++i)
+        if (data[i] != data[i - 1]) {
+            value[found] = data[i];
+            if (first) first[found] = i;
+            ++found;
+        }
+    return found;
+}
+template <class T> constexpr bool BY_VECTORS = std::is_arithmetic<T>::value && sizeof(T) >= 4;
+#endif
+
 // Runs of equal neighbours. Each element is read once: the number of runs is that of the memory they are written to.
 template <bool INVERSE, bool COUNTS, class T> void find_runs(const T* data, int64_t n, Distinct& d) {
     const Scratch values(n, sizeof(T)), starts(COUNTS ? n : 0, 8);
     T* value = values.as<T>();
     int64_t *first = starts.as<int64_t>(), *inverse = memory<int64_t>(d.inverse);
-    int64_t found = 0;
+    int64_t found = 0, i = 0;
+#if MT_HAS_LEVELS
+    if constexpr (!INVERSE && BY_VECTORS<T>)
+        if (cpu_level == AVX512 && n > 0) found = runs_avx512<T>(data, n, value, COUNTS ? first : nullptr), i = n;
+#endif
     T last{};
-    for (int64_t i = 0; i < n; ++i) {
+    for (; i < n; ++i) {
         const T here = data[i];
         // Written in any case, kept where a run begins: no branch that cannot be foreseen.
         value[found] = here;

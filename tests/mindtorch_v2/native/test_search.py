@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
+import numpy as np
 import pytest
 
 from .._subject import IS_ORACLE, submodule
@@ -272,3 +273,23 @@ def test_operands_are_checked() -> None:
     ):
         with pytest.raises((ValueError, RuntimeError)):
             call()
+
+
+@pytest.mark.parametrize("dtype", ["int32", "int64", "float32", "float64", "int16", "uint8"])
+def test_runs_of_equal_neighbours(dtype: str) -> None:
+    """Lengths around those of vectors; each NaN is a run, and the zeros are one."""
+    rng = np.random.default_rng(2)
+    for n in (0, 1, 2, 8, 9, 16, 17, 18, 33, 100, 4097):
+        for kinds in (1, 2, 100):
+            given = rng.integers(0, kinds, n).astype(dtype)
+            if dtype.startswith("float") and n > 8:
+                given[:2], given[n // 2 : n // 2 + 3] = (-0.0, 0.0), np.nan
+            begins = np.flatnonzero(np.concatenate([[True] * min(n, 1), given[1:] != given[:-1]]))
+            want = given[begins], np.diff(np.append(begins, n))
+            (alone, (values, counts)) = (
+                torch.unique_consecutive(torch.from_numpy(given)),
+                torch.unique_consecutive(torch.from_numpy(given), return_counts=True),
+            )
+            np.testing.assert_array_equal(alone.numpy(), want[0])
+            np.testing.assert_array_equal(values.numpy(), want[0])
+            np.testing.assert_array_equal(counts.numpy(), want[1])
