@@ -69,6 +69,10 @@ _STRIDE: Final = Arg("stride", "int", False, True, 0, "", False, False, False, N
 
 
 # -- arguments ----------------------------------------------------------------------------------------------------
+# Factories that have a signature for generators besides; what fits neither is told so.
+_OVERLOADED: Final = frozenset({"rand", "randn"})
+
+
 def _sizes(fname: str, given: tuple[Any, ...]) -> Any:
     """Sizes given one by one or as one sequence."""
     if plain_ints(given):
@@ -76,6 +80,8 @@ def _sizes(fname: str, given: tuple[Any, ...]) -> Any:
     if len(given) == 1 and (isinstance(given[0], (tuple, list)) or not is_element(given[0])):
         return need(fname, _SIZE, 1, given[0])
     if not is_element(given[0]):
+        if fname in _OVERLOADED:
+            raise stray(fname, given, {})
         raise TypeError(f"{fname}() takes 1 positional argument but {len(given)} were given")
     return need(fname, _SIZE, 1, given)
 

@@ -53,6 +53,13 @@ def from_data(data: Any, dt: Any, dev: Any, fname: str = "tensor") -> Any:
             found = _of_storage(data, dt)
             if found is not None:
                 return _converted(found, None, dev)
+    elif (type(data) is list or type(data) is tuple) and len(data) > 0:
+        first = data[0]
+        if type(first) not in _PLAIN and _is_array(first):
+            warn_once(
+                "Creating a tensor from a list of numpy.ndarrays is extremely slow. Please consider converting the "
+                "list to a single numpy.ndarray with numpy.array() before converting to a tensor."
+            )
     t = numbers(data, dt)
     if dev is None or dev is CPU or dev.type == "cpu":
         return t

@@ -38,3 +38,8 @@ def is_numpy_scalar(x: object) -> bool:
     if getattr(t, "__module__", None) != "numpy":  # a class made by hand may have none
         return False
     return not hasattr(t, "__len__") and hasattr(x, "item") and hasattr(x, "dtype")
+
+
+def plain_int(x: Any) -> Any:
+    """An integer of NumPy's as one of Python's; anything else as it is."""
+    return int(x) if is_numpy_scalar(x) and x.dtype.kind in "iu" else x

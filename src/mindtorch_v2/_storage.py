@@ -27,6 +27,7 @@ from ._dispatch.keys import BATCHED
 from ._dispatch.op import type_name
 from ._dtype import dtype as DType
 from ._dtype import uint8
+from ._numbers import plain_int
 from ._ops.rules.shape import placed
 from ._read_only import read_only
 from ._sizes import LONG_MAX, is_long
@@ -94,7 +95,7 @@ class UntypedStorage:
             got = f"({', '.join(shown)}{', ' if kwargs else ''})"
             raise TypeError(f"torch.{cls.__name__}(){_SIGNATURES.format(got)}")
         dev = CPU if where is None else placed(as_device(where))
-        size = args[0] if args else 0
+        size = plain_int(args[0]) if args else 0
         if isinstance(size, int) and not isinstance(size, bool):
             if size < 0:
                 raise RuntimeError(f"torch.{cls.__name__}(): the size of a storage cannot be negative, got {size}")

@@ -16,6 +16,7 @@ from ._dispatch.binding import need
 from ._dispatch.op import type_name
 from ._dispatch.schema import Arg
 from ._dtype import dtype as DType
+from ._numbers import plain_int
 from ._ops.rules.shape import check_options
 from ._sizes import LONG_MAX, too_large
 from ._storage import UntypedStorage
@@ -64,7 +65,7 @@ class _LegacyStorage(TypedStorage, metaclass=_LegacyStorageMeta):
             return wrapped(storage, cls.dtype)
         if len(args) > 1:
             raise RuntimeError(f"{cls}{_FORMS}Too many positional arguments")
-        first = args[0] if args else 0
+        first = plain_int(args[0]) if args else 0
         if not isinstance(first, int) and not isinstance(first, Sequence):
             raise TypeError(f"{cls}{_FORMS}Argument type not recognized: {type(first)}")
         if isinstance(first, str):

@@ -104,6 +104,11 @@ normal
     float mean, float std, tuple of ints size, *, torch.Generator generator = None, Tensor out = None,
         torch.dtype dtype = None, torch.layout layout = None, torch.device device = None, bool pin_memory = False,
         bool requires_grad = False
+rand
+    tuple of ints size, *, torch.Generator generator, Tensor out = None, torch.dtype dtype = None,
+        torch.layout layout = None, torch.device device = None, bool pin_memory = False, bool requires_grad = False
+    tuple of ints size, *, Tensor out = None, torch.dtype dtype = None, torch.layout layout = None,
+        torch.device device = None, bool pin_memory = False, bool requires_grad = False
 randint
     int high, tuple of ints size, *, torch.Generator generator, Tensor out = None, torch.dtype dtype = None,
         torch.layout layout = None, torch.device device = None, bool pin_memory = False, bool requires_grad = False
@@ -112,6 +117,11 @@ randint
     int low, int high, tuple of ints size, *, torch.Generator generator, Tensor out = None, torch.dtype dtype = None,
         torch.layout layout = None, torch.device device = None, bool pin_memory = False, bool requires_grad = False
     int low, int high, tuple of ints size, *, Tensor out = None, torch.dtype dtype = None, torch.layout layout = None,
+        torch.device device = None, bool pin_memory = False, bool requires_grad = False
+randn
+    tuple of ints size, *, torch.Generator generator, Tensor out = None, torch.dtype dtype = None,
+        torch.layout layout = None, torch.device device = None, bool pin_memory = False, bool requires_grad = False
+    tuple of ints size, *, Tensor out = None, torch.dtype dtype = None, torch.layout layout = None,
         torch.device device = None, bool pin_memory = False, bool requires_grad = False
 set_
     Tensor input

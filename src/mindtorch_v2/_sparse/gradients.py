@@ -40,7 +40,12 @@ def of_embedding(g: Any, indices: Any, weight_shape: Any, padding_idx: int, scal
     """One row of the gradient for each index, in their order; none for the padding index."""
     if scale_grad_by_freq:
         raise RuntimeError("embedding_backward: scale_grad_by_freq not supported with sparse gradients")
-    flat, rows = indices.reshape(-1).to(torch.int64), g.reshape(-1, g.shape[-1])
+    width = g.shape[-1]
+    flat = indices.reshape(-1).to(torch.int64)
+    if g.numel() == 0:
+        # Rows of no elements are not told apart: PyTorch's gradient has none.
+        flat = flat[:0]
+    rows = g.reshape(flat.shape[0], width)
     if padding_idx != -1:
         kept = (flat != padding_idx).nonzero().flatten()
         flat, rows = flat.index_select(0, kept), rows.index_select(0, kept)

@@ -30,6 +30,12 @@ CASES: list[Case] = [
          lambda torch, v: torch._foreach_abs([v.a, 1]),
          "TypeError", "expected Tensor as element 1 in argument 0, but got int", meta=True),
     # random numbers
+    Case("rand_words", lambda torch: {},
+         lambda torch, v: torch.rand("a", 1),
+         "TypeError", "rand() received an invalid combination of arguments - got (str, int)"),
+    Case("randn_words", lambda torch: {},
+         lambda torch, v: torch.randn([1], "a"),
+         "TypeError", "randn() received an invalid combination of arguments - got (list, str)"),
     Case("generator_device", lambda torch: {},
          lambda torch, v: torch.Generator("nowhere"),
          "RuntimeError", "Expected one of <devices> device type at start of device string: nowhere"),

@@ -208,3 +208,13 @@ def test_program(program: str) -> None:
                 _run(subject, program)
             return
         _compare.assert_same(_run(subject, program), expected, program)
+
+
+@pytest.mark.parametrize(("shape", "at"), [((4, 0), [1, 3]), ((0, 0), []), ((4, 3), [])])
+def test_embeddings_of_nothing(shape: tuple[int, int], at: list[int]) -> None:
+    layer = subject.nn.Embedding(*shape, sparse=True)
+    layer(subject.tensor(at, dtype=subject.int64)).sum().backward()
+    grad = layer.weight.grad
+    assert (tuple(grad.shape), tuple(grad._indices().shape), tuple(grad._values().shape)) == (
+        *(shape, (1, 0), (0, shape[1])),
+    )

@@ -401,3 +401,15 @@ def test_full_of_a_complex_number_follows_double_only() -> None:
             assert torch.full((2,), 1 + 1j).dtype is made
     finally:
         torch.set_default_dtype(before)
+
+
+def test_lists_of_arrays_are_slow() -> None:
+    arrays = [numpy.array([1, 2]), numpy.array([3, 4])]
+    before = torch.is_warn_always_enabled()
+    torch.set_warn_always(True)
+    try:
+        for make in (torch.tensor, torch.as_tensor, torch.Tensor):
+            with pytest.warns(UserWarning, match="Creating a tensor from a list of numpy.ndarrays is extremely slow."):
+                assert make(arrays).tolist() == [[1, 2], [3, 4]]
+    finally:
+        torch.set_warn_always(before)

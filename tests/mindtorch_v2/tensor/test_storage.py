@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import copy
 import gc
+import importlib
 import pickle
 import subprocess
 import sys
@@ -472,3 +473,10 @@ def test_bytes_become_elements(name: str) -> None:
     found = getattr(storage, name)()
     assert len(found) == 3 and found.dtype == getattr(torch.empty(0), name if "_" not in name else "cfloat")().dtype
     assert found.tolist()[:2] == [0, 1] and found.data_ptr() != storage.data_ptr()
+
+
+@pytest.mark.parametrize("kind", ["int16", "uint8", "int64"])
+def test_numpys_integers_are_sizes(kind: str) -> None:
+    number = getattr(importlib.import_module("numpy"), kind)(3)
+    assert torch.FloatStorage(number).size() == torch.Storage(number).size() == 3
+    assert torch.UntypedStorage(number).size() == 3
