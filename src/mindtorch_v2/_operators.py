@@ -70,34 +70,97 @@ class AliasInfo:
         self.after_set = set() if arg.is_list else {(after or before).strip()}
 
 
+_Text = str  # the class below has a method of that name
+
+
+class SchemaType(str):
+    """A type of a schema in Python's words, which also knows those of schemas."""
+
+    __slots__ = ("_kind", "_written")
+
+    _written: _Text
+    _kind: _Text
+
+    def str(self) -> _Text:
+        """As schemas write it."""
+        return self._written
+
+    def kind(self) -> _Text:
+        """PyTorch's name of its class."""
+        return self._kind
+
+    @property
+    def annotation_str(self) -> _Text:
+        return "".join(self)
+
+
 class Argument:
     """One argument or result of a schema, with the attributes of PyTorch's."""
 
     def __init__(self, arg: Arg, shown: bool) -> None:
         self.name = arg.name if shown else ""
-        self.default_value = arg.default
+        self.default_value = _default(arg)
         self.kwarg_only = arg.kwonly
         self.alias_info = AliasInfo(arg) if arg.alias else None
         self.is_write = arg.mutates
         self.is_out = arg.mutates and arg.kwonly
-        self.type = _type_text(arg)
+        self.type = _schema_type(arg, False)
+        self.real_type = _schema_type(arg, True)
+        self.N = arg.size or None if arg.is_list and not arg.optional else None
         self._has_default = arg.has_default
 
     def has_default_value(self) -> bool:
         return self._has_default
 
 
-def _type_text(arg: Arg) -> str:
-    """PyTorch prints the types of schemas in Python's words."""
-    inner = {"Scalar": "number", "ScalarType": "int", "Layout": "int", "MemoryFormat": "int"}.get(arg.kind, arg.kind)
-    text = f"List[{inner}]" if arg.is_list else inner
-    return f"Optional[{text}]" if arg.optional else text
+def _default(arg: Arg) -> Any:
+    """One number stands for a list of as many as the type says."""
+    if not isinstance(arg.default, tuple):
+        return arg.default
+    return list(arg.default) * (arg.size if len(arg.default) == 1 and arg.size else 1)
+
+
+# What PyTorch's schemas call types that are numbers for its scripts.
+_AS_INT = frozenset(("ScalarType", "Layout", "MemoryFormat"))
+_CLASSES = {
+    "Device": "DeviceObjType",
+    "Generator": "GeneratorType",
+    "Layout": "LayoutType",
+    "MemoryFormat": "MemoryFormatType",
+    "Scalar": "NumberType",
+    "ScalarType": "ScalarTypeType",
+    "Tensor": "TensorType",
+    "bool": "BoolType",
+    "float": "FloatType",
+    "int": "IntType",
+    "str": "StringType",
+}
+
+
+def _schema_type(arg: Arg, real: bool) -> SchemaType:
+    """The type of an argument as scripts know it, or as the schema has it."""
+    inner = "int" if arg.kind in _AS_INT and not real else arg.kind
+    written = "SymInt" if real and arg.symbolic and inner == "int" else inner
+    words = "number" if inner == "Scalar" else inner
+    kind = _CLASSES.get(inner, inner)
+    if arg.is_list:
+        words, written = (
+            (f"List[Optional[{words}]]", f"{written}?[]") if arg.holes else (f"List[{words}]", f"{written}[]")
+        )
+        kind = "ListType"
+    if arg.optional:
+        words, written, kind = f"Optional[{words}]", written + "?", "OptionalType"
+    made = SchemaType(words)
+    made._written, made._kind = written, kind
+    return made
 
 
 class FunctionSchema:
     """A schema with the attributes of PyTorch's `torch._C.FunctionSchema`."""
 
-    def __init__(self, qualified: str, overload: str, schema: Schema) -> None:
+    def __init__(
+        self, qualified: str, overload: str, schema: Schema, is_vararg: bool = False, is_varret: bool = False
+    ) -> None:
         if not isinstance(schema, Schema):
             raise TypeError("torch._C.FunctionSchema is made by torch._C.parse_schema, not from its parts")
         self.name = qualified
@@ -105,13 +168,31 @@ class FunctionSchema:
         self.arguments = [Argument(a, True) for a in schema.args]
         self.returns = [Argument(a, a.name != "result") for a in schema.returns]
         self.is_mutable = schema.is_mutable
+        self._is_vararg, self._is_varret = is_vararg, is_varret
         body = schema.text[schema.text.index("(") :]
+        if is_varret:
+            body = body.removesuffix("()") + "..."
+        if is_vararg:
+            head, _, tail = body.rpartition(") -> ")
+            body = f"{head}{', ' if self.arguments else ''}...) -> {tail}"
         self._text = qualified + (f".{self.overload_name}" if self.overload_name else "") + body
 
     def __str__(self) -> str:
         return self._text
 
     __repr__ = __str__
+
+    def is_backward_compatible_with(self, old_schema: FunctionSchema) -> bool:
+        """Whether calls written for an older schema work with this one."""
+        from . import _schema_compat
+
+        return _schema_compat.backward(self, old_schema)
+
+    def check_forward_compatible_with(self, old_schema: FunctionSchema) -> tuple[bool, str]:
+        """Whether calls written for this schema work with an older one, and why not."""
+        from . import _schema_compat
+
+        return _schema_compat.forward(self, old_schema)
 
     def __eq__(self, other: object) -> bool:
         return isinstance(other, FunctionSchema) and other._text == self._text
@@ -492,7 +573,7 @@ def refusal(overload: OpOverload, args: tuple[Any, ...], kwargs: dict[str, Any])
         if not fits or (
             a.is_tensor and value is not None and not isinstance(value, TensorBase) and not op.numbers >> i & 1
         ):
-            wanted = next((str(s.type) for s in schema.arguments if s.name == a.name), _type_text(a))
+            wanted = next((str(s.type) for s in schema.arguments if s.name == a.name), str(_schema_type(a, False)))
             return RuntimeError(
                 f"{head} Expected a value of type '{wanted}' for argument '{a.name}' but instead "
                 f"found type '{type(value).__name__}'.\nPosition: {i}\nValue: {value!r}\n{tail}\n"

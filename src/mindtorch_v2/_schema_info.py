@@ -5,6 +5,7 @@ Invariant: arguments that share memory are one for every question: what one may 
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator
 from enum import Enum
 from typing import Any
@@ -22,14 +23,21 @@ _STATISTICS = {
 }
 
 
+_VARARG = re.compile(r"(,\s*)?\.\.\.\s*\)")
+_VARRET = re.compile(r"->\s*\.\.\.\s*$")
+
+
 def parse_schema(schema: str, allow_typevars: bool = True) -> FunctionSchema:
     """A schema from its text."""
     from ._library import syntax
 
     syntax.check(schema)
-    read = parse(" ".join(schema.split()).partition("::")[2] if "::" in schema.partition("(")[0] else schema)
+    text = " ".join(schema.split()).partition("::")[2] if "::" in schema.partition("(")[0] else schema
+    # Any number of arguments, and of results: what is read is the rest.
+    fixed = _VARARG.sub(")", text)
+    closed = _VARRET.sub("-> ()", fixed)
     name, _, overload = schema.partition("(")[0].strip().partition(".")
-    return FunctionSchema(name, overload, read)
+    return FunctionSchema(name, overload, parse(closed), fixed != text, closed != fixed)
 
 
 class _SchemaArgType(Enum):

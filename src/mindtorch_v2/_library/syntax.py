@@ -93,21 +93,26 @@ class _Reader:
         if self.seen() != "(":
             self.expect("eof")
             raise RuntimeError("Tried to parse a function schema but only the operator name was given")
-        self.several(named=True)
+        defaults, varying = self.several(named=True)
+        if defaults and varying:
+            raise RuntimeError(f"\nschemas with vararg (...) can't have default value args:\n{self.here()}")
         self.expect("arrow")
+        if self.accept("..."):
+            return
         if self.seen() == "(":
             self.several(named=False)
         else:
             self.type()
 
-    def several(self, named: bool) -> None:
-        """Arguments or results in parentheses."""
+    def several(self, named: bool) -> tuple[bool, bool]:
+        """Arguments or results in parentheses: whether any has a default, and whether there may be more."""
         self.expect("(")
         if self.accept(")"):
-            return
-        defaults = by_name = False
+            return False, False
+        defaults = by_name = varying = False
         while True:
             if self.accept("..."):
+                varying = True
                 if self.seen() != ")":
                     self.at -= 1
                     raise RuntimeError(f"\n... must be the last element of the argument list:\n{self.here()}")
@@ -123,6 +128,7 @@ class _Reader:
             if not self.accept(","):
                 break
         self.expect(")")
+        return defaults, varying
 
     def argument(self, named: bool) -> bool:
         """Whether it has a default."""
