@@ -193,6 +193,8 @@ def type_(self: Any, dtype: Any = None, non_blocking: bool = False) -> Any:
         raise TypeError(f"type(): argument 'non_blocking' must be bool, not {c_type_name(type(non_blocking))}")
     if type(dtype) is d.dtype:
         return convert(self, dtype, None, False, None, non_blocking)
+    if type(dtype) is str:
+        return _as_named(self, dtype, non_blocking)
     from ._legacy import TypeMeta
 
     if isinstance(dtype, (d.dtype, TypeMeta)):
@@ -204,6 +206,11 @@ def type_(self: Any, dtype: Any = None, non_blocking: bool = False) -> Any:
         raise ValueError(f"invalid type: '{c_type_name(dtype)}'")
     if not isinstance(dtype, str):
         raise TypeError("dtype must be a type, str, or dtype object")
+    return _as_named(self, dtype, non_blocking)
+
+
+def _as_named(self: Any, dtype: str, non_blocking: bool) -> Any:
+    """With the dtype, and on the device, of a type of tensors."""
     module, _, kind = dtype.rpartition(".")
     if not _KINDS:
         _KINDS.update({f"{named.scalar_name}Tensor": named for named in d.ALL})

@@ -10,6 +10,7 @@ from .._core_operators import CORE
 from .._dispatch import registry
 from .._dispatch.op import Op, Spec
 from .._dtype import bool as bool_
+from .create import NEW_EMPTY
 from .random import BERNOULLI_P
 from .rules.base import like
 from .table import composite, op
@@ -88,11 +89,11 @@ def _noise(input: Any, p: float, train: bool, feature: bool) -> Any:
     if feature and len(input._shape) < 2:
         raise RuntimeError("Feature dropout requires at least 2 dimensions in the input")
     shape = (*input._shape[:2], *(1 for _ in input._shape[2:])) if feature else input._shape
-    return input.detach().new_empty(shape).bernoulli_(1 - p)
+    return _DRAW.call((NEW_EMPTY.call((input.detach(), shape, None, None, None, False)), 1 - p, None))
 
 
 def _scaled(noise: Any, p: float) -> Any:
-    return noise if p == 1 else noise.div_(1 - p)
+    return noise if p == 1 else CORE.div_.call((noise, 1 - p))
 
 
 def _alpha(noise: Any, p: float) -> tuple[Any, Any]:

@@ -15,7 +15,7 @@ from .._autograd.record import Formulas
 from .._backends.common.kernels import check_bounds, resize
 from .._backends.common.runtime import allocate_storage
 from .._dispatch.binding import BAD, fitted, is_element, is_index, need, plain_ints
-from .._dispatch.keys import AUTOGRAD, BACKENDS, NESTED, SPARSE, TORCH_DISPATCH, VIEW
+from .._dispatch.keys import AUTOGRAD, BACKENDS, CPU, NESTED, SPARSE, TORCH_DISPATCH, VIEW
 from .._dispatch.op import Op, plain_name, type_name
 from .._dispatch.schema import Arg
 from .._dispatch.state import is_grad_enabled
@@ -41,6 +41,13 @@ def _renamed(o: Op, node: str) -> Formulas:
 
 def _become(t: Any, o: Op, formulas: Formulas, args: tuple[Any, ...]) -> Any:
     """Give `t` the geometry of its own view `o(*args)`."""
+    if t._keys == CPU:
+        # Plain and without history, as most are.
+        seen = o.row.view_kernel.run(o, args, CPU)
+        t._shape, t._stride, t._offset = seen._shape, seen._stride, seen._offset
+        t._numel, t._contig = -1, 0
+        bump(t)
+        return t
     if t._keys & (SPARSE | NESTED):
         return _become_other_layout(t, o, args)
     record = requires_grad(t) and is_grad_enabled()
@@ -135,14 +142,15 @@ _SQUEEZE_FORMULAS = tuple(_renamed(o, f"SqueezeBackward{3 + i}") for i, o in enu
 
 def squeeze_(self: Any, dim: Any = None) -> Any:
     """squeeze_(dim=None): in-place version of squeeze."""
+    if dim is None:
+        return _become(self, _SQUEEZES[0], _SQUEEZE_FORMULAS[0], (self,))
     given_dim = dim
-    form = 0 if dim is None else 2 if isinstance(dim, (tuple, list)) else 1
+    form = 2 if isinstance(dim, (tuple, list)) else 1
     if form == 2:
         dim = fitted("squeeze_", _SQUEEZES[2].schema.args[1], dim)
     if dim is BAD or form == 1 and not is_index(dim):
         raise TypeError(f"squeeze_() received an invalid combination of arguments - got ({type_name(given_dim)})")
-    given = (self,) if dim is None else (self, tuple(dim) if form == 2 else dim)
-    return _become(self, _SQUEEZES[form], _SQUEEZE_FORMULAS[form], given)
+    return _become(self, _SQUEEZES[form], _SQUEEZE_FORMULAS[form], (self, tuple(dim) if form == 2 else dim))
 
 
 # -- storage ------------------------------------------------------------------------------------------------------
