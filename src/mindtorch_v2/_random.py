@@ -79,7 +79,7 @@ class Generator:
             raise RuntimeError(f"{where.type.upper()} device type not an accelerator.")
         self._device = where if where.type == "cpu" else placed(where)
         self._state = _native.Storage(_STATE_BYTES if where.type == "cpu" else _ACCELERATOR_BYTES)
-        self.manual_seed(_DEFAULT_SEED)
+        Generator.manual_seed(self, _DEFAULT_SEED)
 
     def __repr__(self) -> str:
         return f"<torch._C.Generator object at {hex(id(self))}>"

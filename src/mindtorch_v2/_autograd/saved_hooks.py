@@ -45,7 +45,7 @@ def _stack() -> list[tuple[Any, Any]]:
 
 
 def push_hooks(pack: Any, unpack: Any) -> None:
-    message = disabled_message()
+    message = getattr(LOCAL, "saved_hooks_disabled", None)
     if message is not None:
         raise RuntimeError(message)
     _stack().append((pack, unpack))

@@ -49,12 +49,11 @@ class set_detect_anomaly:
 
 
 def set_anomaly_enabled(mode: bool, check_nan: bool = True) -> None:
-    for place, (name, given) in enumerate((("enabled", mode), ("check_nan", check_nan))):
-        if not isinstance(given, bool):
-            raise TypeError(
-                f"set_anomaly_enabled(): argument '{name}' (position {place + 1}) must be bool, not "
-                f"{type(given).__name__}"
-            )
+    if type(mode) is not bool or type(check_nan) is not bool:
+        place, name, given = (1, "enabled", mode) if type(mode) is not bool else (2, "check_nan", check_nan)
+        raise TypeError(
+            f"set_anomaly_enabled(): argument '{name}' (position {place}) must be bool, not {type(given).__name__}"
+        )
     WATCH.anomaly = mode
     WATCH.check_nan = check_nan
     WATCH.on = WATCH.anomaly or WATCH.hooks > 0
