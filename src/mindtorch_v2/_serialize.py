@@ -124,7 +124,6 @@ def reduce_parameter(t: Any) -> Any:
 
 def _plain(t: Any) -> tuple[Any, tuple[Any, ...]]:
     from . import _utils
-    from ._serialization.state import SURROUNDINGS
     from ._typed_storage import CLASSES, wrapped
 
     if t._keys & AUTOGRAD or t._hooks is not None:
@@ -139,6 +138,8 @@ def _plain(t: Any) -> tuple[Any, tuple[Any, ...]]:
     # Tuples of their own, as in PyTorch: the memo of a pickle tells shared ones apart.
     size, stride, offset = (*t._shape,), (*t._stride,), int(t._offset)
     if t._device.type == "meta":
+        from ._serialization.state import SURROUNDINGS
+
         if SURROUNDINGS.skip_data:
             warnings.warn(
                 "Serializing tensors on the meta device under skip_data context manager is a no-op", stacklevel=2

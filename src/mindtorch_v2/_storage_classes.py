@@ -83,17 +83,18 @@ _MADE: dict[str, Any] = {}
 
 
 def __getattr__(name: str) -> Any:
+    made = _MADE.get(name)
+    if made is not None:
+        return made
     if name == "Storage":
         import mindtorch_v2 as torch
 
         return getattr(torch, f"{CLASSES[torch.get_default_dtype().name]}Storage")
     for kind, title in CLASSES.items():
         if name == f"{title}Storage":
-            if name not in _MADE:
-                top = sys.modules[__package__].__name__  # `torch`, where that is this package's name
-                space = {"dtype": getattr(_dtype, kind), "__module__": top, "__doc__": f"torch.{kind}."}
-                _MADE[name] = _LegacyStorageMeta(name, (_LegacyStorage,), space)
-            return _MADE[name]
+            top = sys.modules[__package__].__name__  # `torch`, where that is this package's name
+            space = {"dtype": getattr(_dtype, kind), "__module__": top, "__doc__": f"torch.{kind}."}
+            return _MADE.setdefault(name, _LegacyStorageMeta(name, (_LegacyStorage,), space))
     raise AttributeError(f"module '{__name__}' has no attribute '{name}'")
 
 

@@ -248,6 +248,8 @@ _OURS = frozenset({"_cdata", "_dispatched", "_extra_keys"})
 
 def _get_obj_state(obj: Any) -> Any:
     """The Python attributes of a tensor: a dict, with slots in a pair of dicts, or what its class says."""
+    if type(obj) is Tensor and not obj.__dict__:
+        return {}
     # Compiled, the base class has one that mypyc made, of the tensor's own fields.
     own = getattr(type(obj), "__getstate__", None)
     if own is not None and own not in (getattr(object, "__getstate__", None), getattr(Tensor, "__getstate__", None)):

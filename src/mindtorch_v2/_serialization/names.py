@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import pickletools
 import re
-import struct
 from collections.abc import Iterator
 from functools import cache
 from importlib import import_module
@@ -128,7 +127,7 @@ def _globals_of_two(data: bytes) -> Iterator[tuple[int, int, str, str, bytes]]:
             yield at, second + 1, data[at + 1 : first].decode(), data[first + 1 : second].decode(), b""
             at = second + 1
         elif code in b"XBT\x8b":  # BINUNICODE, BINBYTES, BINSTRING, LONG4
-            at += 5 + int(struct.unpack_from("<I", data, at + 1)[0])
+            at += 5 + int.from_bytes(data[at + 1 : at + 5], "little")
         elif code in b"CU\x8a":  # SHORT_BINBYTES, SHORT_BINSTRING, LONG1
             at += 2 + data[at + 1]
         else:

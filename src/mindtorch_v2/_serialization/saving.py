@@ -14,6 +14,7 @@ from typing import Any
 
 from .._dtype import uint8
 from .._storage import UntypedStorage
+from .._storage_classes import of_dtype
 from .._typed_storage import CLASSES, TypedStorage
 from .archive_writer import ArchiveWriter
 from .atomic import AtomicFile
@@ -58,8 +59,6 @@ class Pickled:
             storage, dt = obj._untyped_storage, obj.dtype
             if dt.name not in CLASSES:
                 raise KeyError(f"dtype {dt} is not recognized")
-            from .._storage_classes import of_dtype
-
             kind, count = of_dtype(dt), obj._size()
         elif isinstance(obj, UntypedStorage):
             storage, dt, kind, count = obj, uint8, UntypedStorage, obj.nbytes()
