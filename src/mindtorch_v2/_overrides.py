@@ -86,8 +86,12 @@ def check_class(cls: Any) -> None:
 def as_subclass(self: Any, cls: Any) -> Any:
     """`Tensor.as_subclass`: the same tensor, as a recorded view of class `cls`."""
     check_class(cls)
-    new = shared(self, CORE.alias)
-    return claimed(new, cls) if answers(self) else _retyped(new, cls)
+    return _viewed_as(self, cls)
+
+
+def _viewed_as(t: Any, cls: Any) -> Any:
+    new = shared(t, CORE.alias)
+    return claimed(new, cls) if answers(t) else _retyped(new, cls)
 
 
 def answers(t: Any) -> bool:
@@ -163,9 +167,9 @@ def torch_function(cls: Any, func: Any, types: Any, args: Any = (), kwargs: Any 
     set_modes(before | NO_TORCH_FUNCTION | (0 if _stack() else _EXCLUDED))
     try:
         result = func(*args, **kwargs) if kwargs else func(*args)
+        return result if _as_it_is(func) else _converted(result, cls)
     finally:
         set_modes(before)
-    return result if _as_it_is(func) else _converted(result, cls)
 
 
 @functools.cache
@@ -182,7 +186,7 @@ def _converted(result: Any, cls: Any) -> Any:
     if cls is HOOKS.tensor:
         return result
     if isinstance(result, TensorBase):
-        return result if isinstance(result, cls) else as_subclass(result, cls)
+        return result if isinstance(result, cls) else _viewed_as(result, cls)
     if isinstance(result, (tuple, list)):
         parts = [_converted(r, cls) for r in result]
         # Named results keep their type; they are built from one sequence, as plain tuples and lists are.
