@@ -320,9 +320,11 @@ SAMPLES: dict[str, list[Sample]] = {
     "one_hot": [lambda t: aten(t, "one_hot", labels(t), 4)],
     "rms_norm": [lambda t: aten(t, "rms_norm", x(t), (3,))],
     "embedding_renorm": [lambda t: aten(t, "embedding_renorm", x(t), t.tensor([1]), 1.0, 2.0)],
-    "kl_div": [lambda t: aten(t, "kl_div", x(t), y(t))],
+    "kl_div": [lambda t: aten(t, "kl_div", x(t), y(t), 1)],
     "binary_cross_entropy": [lambda t: aten(t, "binary_cross_entropy", y(t), y(t).flip(0))],
-    "binary_cross_entropy_with_logits": [lambda t: aten(t, "binary_cross_entropy_with_logits", x(t), y(t))],
+    "binary_cross_entropy_with_logits": [
+        lambda t: aten(t, "binary_cross_entropy_with_logits", x(t), y(t), None, None, 1)
+    ],
     **{name: [lambda t, name=name: aten(t, name, x(t), y(t))] for name in "l1_loss smooth_l1_loss huber_loss".split()},
     **{
         name: [lambda t, name=name: aten(t, name, x(t))]
