@@ -6,6 +6,7 @@ Invariant: as in PyTorch the switch is one for all threads, and leaving a block 
 from __future__ import annotations
 
 import warnings
+from typing import Any
 
 from .._autograd.node import WATCH
 
@@ -49,8 +50,9 @@ class set_detect_anomaly:
 
 
 def set_anomaly_enabled(mode: bool, check_nan: bool = True) -> None:
-    if type(mode) is not bool or type(check_nan) is not bool:
-        place, name, given = (1, "enabled", mode) if type(mode) is not bool else (2, "check_nan", check_nan)
+    asked: tuple[Any, Any] = (mode, check_nan)
+    if type(asked[0]) is not bool or type(asked[1]) is not bool:
+        place, name, given = (1, "enabled", mode) if type(asked[0]) is not bool else (2, "check_nan", check_nan)
         raise TypeError(
             f"set_anomaly_enabled(): argument '{name}' (position {place}) must be bool, not {type(given).__name__}"
         )
