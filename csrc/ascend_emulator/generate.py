@@ -16,7 +16,7 @@ FUNCTION_NAME = re.compile(r"\b(?:aclnn[A-Z]\w*|aclStft)\b")  # one function has
 MACRO = re.compile(r"^[A-Z][A-Z_]*\(")
 MACRO_LINE = re.compile(MACRO.pattern + ".*" + FUNCTION_NAME.pattern)
 MAX_RANK = 25  # of a tensor object; a few documents say more
-CHIPS = {"910B": "k910B", "910A": "k910A", "310P": "k310P", "310B": "k310B"}
+CHIPS = {"910B": "k910B", "910A": "k910A", "310P": "k310P", "310B": "k310B", "950": "k950"}
 DTYPES = {
     "FLOAT": 0, "FLOAT16": 1, "INT8": 2, "INT32": 3, "UINT8": 4, "INT16": 6, "UINT16": 7, "UINT32": 8, "INT64": 9,
     "UINT64": 10, "DOUBLE": 11, "BOOL": 12, "STRING": 13, "COMPLEX64": 16, "COMPLEX128": 17, "BF16": 27, "INT4": 29,

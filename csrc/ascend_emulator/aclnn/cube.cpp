@@ -7,7 +7,7 @@ namespace {
 
 enum CubeMath : int64_t { kKeep = 0, kDown = 1, kHalf = 2, kHf32 = 3, kFloatAdd = 4 };
 
-bool has_float_unit() { return settings().chip == Chip::k910B; }
+bool has_float_unit() { return settings().chip == Chip::k910B || settings().chip == Chip::k950; }
 
 }  // namespace
 

@@ -6,6 +6,7 @@
 #include <map>
 #include <set>
 
+#include "../core/state.h"
 #include "executor.h"
 
 namespace emu {
@@ -169,8 +170,8 @@ void check_dtype(const Function& f, const Parameter& p, int dtype, const Call& c
             refuse(ACLNN_ERR_PARAM_INVALID, "%s has dtype %s, which this chip (%s) does not support", p.name,
                    dtype_name(dtype), chip_name(settings().chip));
     }
-    // Only the 910B has the type; not every document repeats that.
-    if (dtype == ACL_BF16 && settings().chip != Chip::k910B)
+    // Not every document repeats which chips have the type.
+    if (dtype == ACL_BF16 && !chip_profile().bf16)
         refuse(ACLNN_ERR_PARAM_INVALID, "%s has dtype BF16, which this chip (%s) does not have", p.name,
                chip_name(settings().chip));
     if (computable(dtype)) return;
@@ -198,12 +199,15 @@ void check_tensor(const Function& f, const Parameter& p, const Tensor& t, const 
         refuse(ACLNN_ERR_PARAM_INVALID, "%s must be contiguous", p.name);
 }
 
-// Chips 310P and 310B run more than their documents list, so only the two others refuse what is not listed.
+// Chips 310P and 310B run more than their documents list, so only the others refuse what is not listed. What is documented
+// for the newest chip alone runs on every one.
 void check_chip(const Function& f) {
     Chip chip = settings().chip;
-    if (chip == Chip::k310P || chip == Chip::k310B || f.chips == 0) return;
-    if (!(f.chips >> unsigned(chip) & 1))
-        refuse(ACLNN_ERR_PARAM_INVALID, "not supported on this chip (%s)", chip_name(chip));
+    constexpr unsigned newest = 1u << unsigned(Chip::k950);
+    unsigned listed = chip == Chip::k950 ? f.chips : f.chips & ~newest;
+    if (chip == Chip::k310P || chip == Chip::k310B || listed == 0 || (listed >> unsigned(chip) & 1)) return;
+    std::string names = names_of(f.chips, [](int i) { return std::string(chip_name(Chip(i))); });
+    refuse(ACLNN_ERR_PARAM_INVALID, "not supported on this chip (%s); documents list %s (ASCEND_EMULATOR_CHIP)", chip_name(chip), names.c_str());
 }
 
 void check_bounds(const Parameter& p, const Tensor& t) {

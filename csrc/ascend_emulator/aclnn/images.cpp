@@ -1,4 +1,4 @@
-// Images: resizing by scales, blending, pools by other names, regions with the place of their maximum, samples of several
+// Images: resizing by scales, blurring, blending, pools by other names, regions with the place of their maximum, samples of several
 // maps.
 //
 // The facts give shapes and dtypes only; the formulas are written at each kernel.
@@ -52,6 +52,94 @@ void run_resize(Run& r) {
                                           du * ((1 - dv) * at(top + 1, left) + dv * at(top + 1, left + 1)));
             }
     r.write(to, y);
+}
+
+// -- blurring: a Gaussian along the rows, then along the columns -------------------------------------------------------
+// The facts have the parameters only; they are those of the function of that name that is usual for pictures: ksize is
+// (width, height), odd; a size that is 0 follows from sigma, a sigma that is not positive from the size, sigmaY from sigmaX.
+// Pictures are (h, w), (h, w, channels), or four dimensions whose format says where the channels are.
+enum Border { kZeros = 0, kEdge = 1, kMirror = 2, kWrap = 3, kInnerMirror = 4 };
+constexpr int64_t kLongestBlur = 32767;
+
+struct Blur {
+    int64_t size;
+    double sigma;
+
+    Values weights() const {
+        static const double small[][7] = {{1}, {0.25, 0.5, 0.25}, {0.0625, 0.25, 0.375, 0.25, 0.0625}, {0.03125, 0.109375, 0.21875, 0.28125, 0.21875, 0.109375, 0.03125}};
+        if (sigma <= 0 && size <= 7) return Values(small[size / 2], small[size / 2] + size);
+        double s = sigma > 0 ? sigma : 0.3 * (double(size - 1) * 0.5 - 1) + 0.8, sum = 0;
+        Values w;
+        for (int64_t i = 0; i < size; ++i) {
+            double x = double(i) - double(size - 1) / 2;
+            w.push_back(std::exp(-x * x / (2 * s * s)));
+            sum += w.back();
+        }
+        for (double& v : w) v /= sum;
+        return w;
+    }
+};
+
+Blur blur_of(const Call& c, int axis) {
+    double x = c.real("sigmaX"), y = c.real("sigmaY"), sigma = axis == 0 || !(y > 0) ? x : y;
+    int64_t size = c.ints("ksize")[size_t(axis)];
+    double reach = c.tensor("src").dtype == ACL_UINT8 ? 3 : 4;
+    if (size == 0 && sigma > 0 && sigma * reach * 2 < double(kLongestBlur)) size = int64_t(std::nearbyint(sigma * reach * 2 + 1)) | 1;
+    return {size, sigma};
+}
+
+// The place that stands for one outside [0, n); -1: nothing does.
+int64_t bordered(int64_t i, int64_t n, int64_t border) {
+    if ((i >= 0 && i < n) || border == kZeros) return i >= 0 && i < n ? i : -1;
+    if (border == kEdge) return i < 0 ? 0 : n - 1;
+    if (n == 1) return 0;
+    int64_t period = border == kWrap ? n : border == kMirror ? 2 * n : 2 * n - 2;
+    i = (i % period + period) % period;
+    if (i < n) return i;
+    return border == kMirror ? period - 1 - i : period - i;
+}
+
+void plan_blur(Plan& p) {
+    const Tensor& x = p.tensor("src");
+    p.same_shape("src", "dst");
+    p.same_dtype("src", "dst");
+    p.require(category(x.dtype) != Category::Complex, "src has dtype %s", dtype_name(x.dtype));
+    bool placed = x.format == ACL_FORMAT_NCHW || x.format == ACL_FORMAT_NHWC;
+    p.require(x.rank() == 2 || x.rank() == 3 || (x.rank() == 4 && placed && x.format == p.tensor("dst").format), "src has shape %s; of four dimensions the format says where the channels are", text(x.dims).c_str());
+    p.require(p.ints("ksize").size() == 2, "ksize has %zu elements, expected 2", p.ints("ksize").size());
+    for (int axis = 0; axis < 2; ++axis) {
+        Blur b = blur_of(p, axis);
+        p.require(b.size > 0 && b.size % 2 == 1 && b.size <= kLongestBlur, "ksize is %lld, expected an odd number to %lld, or 0 where sigmaX is positive and small", wide(b.size), wide(kLongestBlur));
+        p.require(std::isfinite(b.sigma), "sigmaX and sigmaY must be finite");
+    }
+    int64_t border = p.integer("borderType");
+    p.require(border >= kZeros && border <= kInnerMirror, "borderType is %lld, expected 0 to 4", wide(border));
+}
+
+Values blurred(const Values& x, int64_t outer, int64_t n, int64_t inner, const Values& w, int64_t border) {
+    Values y(x.size(), 0);
+    int64_t half = int64_t(w.size()) / 2;
+    for (int64_t o = 0; o < outer; ++o)
+        for (int64_t i = 0; i < n; ++i)
+            for (int64_t k = 0; k < int64_t(w.size()); ++k) {
+                int64_t from = bordered(i + k - half, n, border);
+                if (from < 0) continue;
+                for (int64_t c = 0; c < inner; ++c) y[size_t((o * n + i) * inner + c)] += w[size_t(k)] * x[size_t((o * n + from) * inner + c)];
+            }
+    return y;
+}
+
+void run_blur(Run& r) {
+    const Tensor& t = r.tensor("src");
+    int rows = t.rank() < 4 ? 0 : t.format == ACL_FORMAT_NCHW ? 2 : 1;
+    int64_t outer = 1, inner = 1, h = t.dims[rows], w = t.dims[rows + 1], border = r.integer("borderType");
+    for (int i = 0; i < rows; ++i) outer *= t.dims[i];
+    for (int i = rows + 2; i < t.rank(); ++i) inner *= t.dims[i];
+    auto y = blurred(r.read<double>(t), outer * h, w, inner, blur_of(r, 0).weights(), border);
+    y = blurred(y, outer, h, w * inner, blur_of(r, 1).weights(), border);
+    if (category(t.dtype) != Category::Real)
+        for (double& v : y) v = std::nearbyint(v);
+    r.write(r.tensor("dst"), y);
 }
 
 // -- blending ----------------------------------------------------------------------------------------------------------
@@ -379,3 +467,4 @@ ACLNN(aclnnMultiScaleDeformableAttentionGrad,
           p.same_shape("attnWeight", "gradAttnWeight");
       },
       run_maps_grad)
+ACLNN(aclnnGaussianBlur, plan_blur, run_blur)

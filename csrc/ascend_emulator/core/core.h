@@ -71,7 +71,7 @@ EMU_API int launch(void* stream, Task task);
 EMU_API int wait(void* stream);
 
 // -- settings ------------------------------------------------------------------------------------------------------
-enum class Chip { k910B, k910A, k310P, k310B };
+enum class Chip { k910B, k910A, k310P, k310B, k950 };
 
 struct Settings {
     Chip chip = Chip::k910B;

@@ -227,7 +227,7 @@ int memory_info(int attribute, size_t* free, size_t* total) {
     std::lock_guard<std::mutex> guard(all.lock);
     const Arena& arena = all.arenas[static_cast<size_t>(current_context()->device)];
     // Only the training chips have HBM and only the others have DDR; the kinds of pages share one pool.
-    bool hbm = settings().chip == Chip::k910B || settings().chip == Chip::k910A;
+    bool hbm = settings().chip != Chip::k310P && settings().chip != Chip::k310B;
     bool asked_hbm = attribute == 1 || attribute == 4 || attribute == 5;
     bool asked_ddr = attribute == 0 || attribute == 2 || attribute == 3;
     bool present = attribute == 12 || attribute == 13 || (hbm ? asked_hbm : asked_ddr);

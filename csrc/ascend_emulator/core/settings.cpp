@@ -3,6 +3,7 @@
 #include <cstdio>
 #include <cstdlib>
 #include <cstring>
+#include <iterator>
 #include <mutex>
 
 #include "state.h"
@@ -21,6 +22,8 @@ const ChipProfile kProfiles[] = {
     {"910A", "Ascend910A", 32, 32, 32 * kMiB, 2048, 65535, true, false, false, true, false},
     {"310P", "Ascend310P3", 8, 7, 16 * kMiB, 1024, 1023, true, false, false, true, false},
     {"310B", "Ascend310B1", 1, 1, 8 * kMiB, 512, 65536, true, false, false, true, false},
+    // Limits that no document states are those of the 910B.
+    {"950", "Ascend950PR_9589", 32, 64, 128 * kMiB, 1984, 65536, true, true, true, false, true},
 };
 
 struct All {
@@ -64,9 +67,9 @@ bool apply(All& all, const std::string& key, const char* text, std::string* prob
     bool fine = true;
     const char* expected = "";
     if (key == "chip") {
-        expected = "910B, 910A, 310P or 310B";
+        expected = "910B, 910A, 310P, 310B or 950";
         fine = false;
-        for (size_t i = 0; i < 4; i++) {
+        for (size_t i = 0; i < std::size(kProfiles); i++) {
             if (strcmp(text, kProfiles[i].name) == 0) {
                 all.values.chip = static_cast<Chip>(i);
                 fine = true;

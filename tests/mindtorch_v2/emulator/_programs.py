@@ -136,6 +136,14 @@ def softmax(x: np.ndarray, axis: int) -> np.ndarray:
     return e / e.sum(axis, keepdims=True)
 
 
+def asymmetric(x: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+    """Rows between their smallest and largest number in bytes, scales, offsets."""
+    low, high = x.min(-1, keepdims=True), x.max(-1, keepdims=True)
+    scale = (high - low) / 255
+    offset = 127 - high / scale
+    return np.rint(x / scale + offset).astype(np.int8), scale[:, 0].astype(F), offset[:, 0].astype(F)
+
+
 ERF = np.vectorize(math.erf)
 
 for name, formula in {
@@ -372,6 +380,61 @@ by_column = np.abs(HALF.astype(np.float64)).max(0) / 127
 p("aclnnDynamicQuantV3",
   {"x": HALF, "dstType": 2, "isSymmetrical": True, "quantMode": "perchannel"},
   yOut=np.rint(HALF / by_column).astype(np.int8), scaleOut=by_column.astype(F))  # fmt: skip
+
+# Routing, caches, rotations, gated rows, parts along a ring, pictures: one of each as their examples have them.
+experts = np.array([[0, 1], [1, 2], [2, 0]], np.int32)
+order = np.argsort(experts.reshape(-1), kind="stable")
+places = np.argsort(order, kind="stable").astype(np.int32)
+p("aclnnMoeInitRoutingV3",
+  {"x": SQUARE, "expertIdx": experts, "activeNum": 6, "expertCapacity": -1, "expertNum": 3, "dropPadMode": 0,
+   "expertTokensNumType": 1, "expertTokensNumFlag": True, "quantMode": -1, "activeExpertRangeOptional": [0, 3],
+   "rowIdxType": 0},
+  expandedXOut=SQUARE[order // 2], expandedRowIdxOut=places,
+  expertTokensCountOrCumsumOut=np.array([2, 2, 2], np.int64))  # fmt: skip
+expanded, shares = RNG.uniform(-1, 1, (6, 3)).astype(F), RNG.uniform(0.1, 0.9, (3, 2)).astype(F)
+p("aclnnMoeFinalizeRoutingV2",
+  {"expandedX": expanded, "expandedRowIdx": places, "scalesOptional": shares, "dropPadMode": 0},
+  out=(expanded[places].reshape(3, 2, 3) * shares[..., None]).sum(1))  # fmt: skip
+gate = RNG.uniform(-2, 2, (3, 4)).astype(F)
+chosen = np.argsort(-softmax(gate, -1), -1, kind="stable")[:, :2]
+p("aclnnMoeGatingTopKSoftmaxV2", {"x": gate, "k": 2, "renorm": 0, "outputSoftmaxResultFlag": False},
+  yOut=np.take_along_axis(softmax(gate, -1), chosen, -1), expertIdxOut=chosen.astype(np.int32))  # fmt: skip
+page, tokens = np.zeros((2, 4, 1, 16), np.float16), RNG.uniform(-1, 1, (3, 1, 16)).astype(np.float16)
+kept = page.reshape(8, 16).copy()
+kept[[5, 0, 3]] = tokens[:, 0]
+p("aclnnScatterPaKvCache",
+  {"key": tokens, "keyCacheRef": page, "slotMapping": np.array([5, 0, 3], np.int32), "value": tokens,
+   "valueCacheRef": page, "cacheModeOptional": "Norm"},
+  keyCacheRef=kept.reshape(page.shape), valueCacheRef=kept.reshape(page.shape))  # fmt: skip
+whole_head, phase = (RNG.uniform(-1, 1, (1, 2, 3, 8)).astype(F) for _ in range(2))
+half_turned = np.concatenate([-whole_head[..., 4:], whole_head[..., :4]], -1)
+p("aclnnRotaryPositionEmbedding", {"x": whole_head, "cos": np.cos(phase), "sin": np.sin(phase), "mode": 0},
+  out=whole_head * np.cos(phase) + half_turned * np.sin(phase))  # fmt: skip
+gated_left, gated_right = np.split(BATCH.astype(np.float64), 2, -1)
+bytes_out = np.clip(np.rint(gated_left * sigmoid(gated_left) * gated_right * 30 + 2), -128, 127)
+p("aclnnSwiGluQuant",
+  {"x": BATCH, "smoothScalesOptional": np.array([30], F), "offsetsOptional": np.array([2], F), "activateLeft": True,
+   "quantModeOptional": "static", "scaleOut": np.zeros((2, 3), F)},
+  yOut=bytes_out.astype(np.int8))  # fmt: skip
+p("aclnnDynamicQuantV2",
+  {"x": HALF, "smoothScalesOptional": np.ones(HALF.shape[-1], np.float16), "dstType": 2},
+  **dict(zip(("yOut", "scaleOut", "offsetOut"), asymmetric(HALF.astype(np.float64)))))  # fmt: skip
+later_top = np.repeat(RNG.uniform(-1, 1, (2, 3, 2, 1)), 8, -1).astype(F)  # twice: tokens, heads, 8
+later_sum = np.repeat(RNG.uniform(1, 2, (2, 3, 2, 1)), 8, -1).astype(F)
+parts_of = RNG.uniform(-1, 1, (2, 3, 2, 4)).astype(F)
+top = later_top.max(0)
+sums = later_sum * np.exp(later_top - top)
+p("aclnnRingAttentionUpdate",
+  {"prevAttnOut": parts_of[0], "prevSoftmaxMax": later_top[0], "prevSoftmaxSum": later_sum[0],
+   "curAttnOut": parts_of[1], "curSoftmaxMax": later_top[1], "curSoftmaxSum": later_sum[1],
+   "inputLayoutOptional": "TND"},
+  attnOutOut=(parts_of * sums[..., :1]).sum(0) / sums.sum(0)[..., :1], softmaxMaxOut=top, softmaxSumOut=sums.sum(0),
+  )  # fmt: skip
+picture = RNG.uniform(0, 1, (4, 5)).astype(F)
+framed = np.pad(picture, 1, "reflect").astype(np.float64)
+soft = framed[:-2] / 4 + framed[1:-1] / 2 + framed[2:] / 4
+p("aclnnGaussianBlur", {"src": picture, "ksize": [3, 3], "sigmaX": 0.0, "sigmaY": 0.0, "borderType": 4},
+  dst=(soft[:, :-2] / 4 + soft[:, 1:-1] / 2 + soft[:, 2:] / 4).astype(F))  # fmt: skip
 
 
 def translation_unit(programs: list[Program]) -> str:

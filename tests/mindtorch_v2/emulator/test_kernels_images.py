@@ -1,4 +1,4 @@
-"""Images against NumPy and PyTorch: resizing by scales, blending, pools, regions, samples of several maps."""
+"""Images against NumPy and PyTorch: resizing by scales, blurring, blending, pools, regions, samples of several maps."""
 
 from __future__ import annotations
 
@@ -183,3 +183,68 @@ def test_indices_that_lead_nowhere() -> None:
     assert refused("aclnnRoiPoolingWithArgMax", x=IMAGE, rois=wrong, **options, **outs) == 507015
     beyond = {**MAPS, "levelStartIndex": np.array([0, 8], np.int32)}
     assert refused("aclnnMultiScaleDeformableAttnFunction", **beyond, output=Out((2, 4, 6))) == 507015
+
+
+# -- blurring ----------------------------------------------------------------------------------------------------------
+PADS = {0: "constant", 1: "edge", 2: "symmetric", 3: "wrap", 4: "reflect"}
+SMALL = {1: [1.0], 3: [0.25, 0.5, 0.25], 5: [0.0625, 0.25, 0.375, 0.25, 0.0625]}
+
+
+def bell(size: int, sigma: float) -> np.ndarray:
+    if sigma <= 0 and size <= 5:
+        return np.array(SMALL[size])
+    if sigma <= 0:
+        sigma = 0.3 * ((size - 1) / 2 - 1) + 0.8
+    w = np.exp(-((np.arange(size) - (size - 1) / 2) ** 2) / (2 * sigma**2))
+    return np.asarray(w / w.sum())
+
+
+def blurred(
+    x: np.ndarray, axes: tuple[int, int], size: tuple[int, int], sigma: tuple[float, float], border: int
+) -> Any:
+    """`size`, `sigma`: along columns, along rows, as they are given."""
+    y = x.astype(np.float64)
+    for axis, n, s in zip((axes[1], axes[0]), size, sigma):
+        pad = [(n // 2, n // 2) if i == axis else (0, 0) for i in range(x.ndim)]
+        wide = np.pad(y, pad, PADS[border])  # type: ignore[call-overload]
+        shifted = [np.take(wide, np.arange(k, k + x.shape[axis]), axis) for k in range(n)]
+        y = np.tensordot(bell(n, s), np.stack(shifted), 1)
+    return y if x.dtype.kind == "f" else np.rint(y)
+
+
+@pytest.mark.parametrize("border", PADS)
+@pytest.mark.parametrize(
+    ("size", "sigmas"), [((3, 5), (0.0, 0.0)), ((5, 3), (1.2, 0.7)), ((7, 1), (0.9, 0.0)), ((9, 9), (0.0, 0.0))]
+)
+def test_blurred_pictures(size: tuple[int, int], sigmas: tuple[float, float], border: int) -> None:
+    x_sigma, y_sigma = sigmas
+    both = (x_sigma, y_sigma if y_sigma > 0 else x_sigma)
+    if size == (7, 1):
+        both = (x_sigma, x_sigma)
+    for x, axes in ((make(6, 7, dtype=F), (0, 1)), (BYTES, (0, 1)), (make(5, 6, 2, dtype=H), (0, 1))):
+        if border in (2, 3, 4) and max(size) // 2 >= min(x.shape[0], x.shape[1]):
+            continue
+        given = {"src": x, "ksize": list(size), "sigmaX": x_sigma, "sigmaY": y_sigma, "borderType": border}
+        got = call("aclnnGaussianBlur", **given, dst=Out(x.shape, x.dtype.name))
+        assert_same(got, blurred(x, axes, size, both, border).astype(x.dtype), 4)
+
+
+def test_blurred_batches_and_sizes_that_follow() -> None:
+    x = make(2, 3, 6, 7, dtype=F)
+    given: dict[str, Any] = {"ksize": [0, 3], "sigmaX": 0.5, "sigmaY": 0.0, "borderType": 4}
+    first = call("aclnnGaussianBlur", src=In(x, "NCHW"), **given, dst=Out(x.shape, format="NCHW"))
+    assert_same(first, blurred(x, (2, 3), (5, 3), (0.5, 0.5), 4).astype(F), 4)
+    last = np.ascontiguousarray(x.transpose(0, 2, 3, 1))
+    got = call("aclnnGaussianBlur", src=In(last, "NHWC"), **given, dst=Out(last.shape, format="NHWC"))
+    assert_same(got, np.ascontiguousarray(first.transpose(0, 2, 3, 1)), 4)
+    single = make(1, 1, dtype=F)
+    assert_same(call("aclnnGaussianBlur", src=single, **given, dst=Out((1, 1))), single, 4)
+    picture = {"src": x[0, 0], "dst": Out((6, 7))}
+    wrongs: list[dict[str, Any]] = [
+        *({"ksize": k} for k in ([3], [2, 3], [-3, 3], [2**40 + 1, 3])),
+        *({"ksize": [0, 3], "sigmaX": v} for v in (0.0, 1e9, float("inf"))),
+        {"ksize": [3, 3], "sigmaX": float("nan")}, {"borderType": 5}, {"src": x, "dst": Out(x.shape)},
+        {"dst": Out((6, 6))},
+    ]  # fmt: skip
+    for wrong in wrongs:
+        assert refused("aclnnGaussianBlur", **{**given, **picture, **wrong}) == 161002, wrong

@@ -15,7 +15,7 @@ import numpy as np
 import pytest
 
 from ._chips import on_chip
-from ._kernels import Call, In, Out, call, device, int64s, refused
+from ._kernels import Call, In, Out, Refused, call, device, int64s, refused
 
 FLOAT, INT64, BOOL, ND = 0, 9, 12, 2
 Handle = c_void_p
@@ -478,7 +478,37 @@ def on_310p() -> None:
     call("aclnnAdd", self=X, other=X, alpha=1, out=Out((2, 3)))
 
 
-@pytest.mark.parametrize(("chip", "check"), [("910A", on_910a), ("310P", on_310p), ("310B", on_310p)])
+def quantized(code: int, name: str) -> int:
+    """What the function answers that takes 8-bit floats on the newest chip only; 0 where it computes."""
+    outs = {"yOut": Out((2, 3), name), "scaleOut": Out((2,))}
+    try:
+        call("aclnnDynamicQuantV2", x=X.astype(np.float16), dstType=code, **outs, offsetOut=Out((2,)))
+    except Refused as refusal:
+        return refusal.code
+    return 0
+
+
+def on_950() -> None:
+    import ml_dtypes
+
+    half = X.astype(ml_dtypes.bfloat16)
+    call("aclnnAdd", self=half, other=half, alpha=1, out=Out((2, 3), "bfloat16"))
+    call("aclnnMatmul", self=X, mat2=X.T.copy(), out=Out((2, 2)), cubeMathType=0)
+    assert quantized(36, "float8_e4m3fn") == 0
+    picture, few = In(np.ones((2, 3, 4, 4), np.float32), "NCHW"), Out((2, 3, 1, 1), format="NCHW")
+    with pytest.raises(Refused, match="not supported on this chip .950.; documents list 310P"):
+        call(
+            "aclnnInstanceNorm", x=picture, gamma=np.ones(3, np.float32), beta=np.ones(3, np.float32),
+            dataFormat="NCHW", eps=1e-5, y=Out((2, 3, 4, 4), format="NCHW"), mean=few, variance=few,
+        )  # fmt: skip
+
+
+def test_the_newest_chip_alone_takes_small_floats_there() -> None:
+    assert quantized(36, "float8_e4m3fn") == 161002
+    assert quantized(2, "int8") == 0
+
+
+@pytest.mark.parametrize(("chip", "check"), [("910A", on_910a), ("310P", on_310p), ("310B", on_310p), ("950", on_950)])
 def test_a_chip_refuses_what_it_lacks(chip: str, check: Any) -> None:
     on_chip(chip, check)
 

@@ -196,14 +196,14 @@ def test_chip_families(name: str, family: str, series: tuple[int, int]) -> None:
     assert runtime.family(name) == family and runtime.series(name) == series
 
 
-@pytest.mark.parametrize("chip", ["910B", "910A", "310P", "310B"])
+@pytest.mark.parametrize("chip", ["910B", "910A", "310P", "310B", "950"])
 def test_the_chip_of_the_emulator(chip: str) -> None:
     code = """
 from mindtorch_v2._backends.npu import runtime
 print(runtime.chip(), runtime.cann_version(), torch.npu.is_bf16_supported())
 """
     env = layouts.environment(None, **EMULATED, ASCEND_EMULATOR_CHIP=chip, ASCEND_EMULATOR_CANN_VERSION="8.1.0")
-    assert layouts.said(env, code) == f"{chip} 8.1.0 {chip == '910B'}"
+    assert layouts.said(env, code) == f"{chip} 8.1.0 {chip in ('910B', '950')}"
 
 
 def test_peers() -> None:

@@ -24,7 +24,7 @@ def use_emulator(
 ) -> None:
     """Let `npu` be the emulator. To be called before the first use of a device.
 
-    chip: 910B, 910A, 310P or 310B. devices: how many there are. memory: bytes of each, also as "2G". delay_seed:
+    chip: 910B, 910A, 310P, 310B or 950. devices: how many there are. memory: bytes of each, also as "2G". delay_seed:
     reorders the work of streams within what the contract allows; 0 does not. noop: kernels are accepted and not run.
     violations: "report" lists breaches of the C contract, "abort" ends the process at the first. What is not given
     keeps its value from the environment (ASCEND_EMULATOR_*) or its default.

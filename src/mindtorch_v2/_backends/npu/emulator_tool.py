@@ -19,7 +19,7 @@ from pathlib import Path
 
 from .installation import EMULATOR_CORE, emulator_home
 
-CHIPS = ("910B", "910A", "310P", "310B")
+CHIPS = ("910B", "910A", "310P", "310B", "950")
 # Functions that their documents list for newer chips only run on these as well; the 310s run more than is listed.
 SETTINGS = {
     "chip": "ASCEND_EMULATOR_CHIP",
@@ -119,8 +119,11 @@ def environment(home: Path, before: dict[str, str]) -> dict[str, str]:
 
 
 def accepts(chip: str, listed: list[str]) -> bool:
-    """As the emulator decides: 910B and 910A refuse what documents list, but not for them."""
-    known = [name for name in listed if name in CHIPS]
+    """As the emulator decides: 910B, 910A and 950 refuse what documents list, but not for them.
+
+    What is documented for the 950 alone runs on every chip.
+    """
+    known = [name for name in listed if name in CHIPS and (chip == "950" or name != "950")]
     return chip in ("310P", "310B") or not known or chip in known
 
 
