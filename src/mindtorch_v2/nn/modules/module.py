@@ -519,19 +519,13 @@ class Module:
     def named_parameters(
         self, prefix: str = "", recurse: bool = True, remove_duplicate: bool = True
     ) -> Iterator[tuple[str, Parameter]]:
-        kind, usual = type(self), Module
-        if kind.named_modules is usual.named_modules and kind._named_members is usual._named_members:
-            return _walk.named_members(self, "_parameters", prefix, recurse, remove_duplicate, usual.named_modules)
+        if self._walks_as_usual():
+            return _walk.named_members(self, "_parameters", prefix, recurse, remove_duplicate, Module.named_modules)
         return self._named_members(_parameters_of, prefix, recurse, remove_duplicate)
 
     def parameters(self, recurse: bool = True) -> Iterator[Parameter]:
-        kind, usual = type(self), Module
-        if (
-            kind.named_modules is usual.named_modules
-            and kind._named_members is usual._named_members
-            and kind.named_parameters is usual.named_parameters
-        ):
-            return _walk.members(self, "_parameters", recurse, usual.named_modules)
+        if type(self).named_parameters is Module.named_parameters and self._walks_as_usual():
+            return _walk.members(self, "_parameters", recurse, Module.named_modules)
         return (parameter for _, parameter in self.named_parameters(recurse=recurse))
 
     def _walks_as_usual(self) -> bool:
