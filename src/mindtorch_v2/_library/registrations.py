@@ -311,6 +311,18 @@ class Library:
             _SERVED.add((op.name, key))
             self._undo.append(lambda: _SERVED.discard((op.name, key)))
 
+    def _register_torch_dispatch_rule(self, op_name: str, torch_dispatch_class: Any, fn: Callable[..., Any]) -> None:
+        """Serve a subclass or a mode below autograd, in the place of its own handler, until this ends."""
+        from .._torch_dispatch import RULES
+
+        key = (find(f"{self.ns}::{op_name}").name, torch_dispatch_class)
+        RULES[key] = fn
+
+        def undo() -> None:
+            RULES.pop(key, None)
+
+        self._undo.append(undo)
+
     def _destroy(self) -> None:
         """Take everything back."""
         self._end()

@@ -162,3 +162,29 @@ def test_names_of_the_core() -> None:
 def test_checks_by_name() -> None:
     with pytest.raises(ValueError, match="expected test_utils to be subset of"):
         torch.library.opcheck(torch.ops.aten.sin.default, (torch.ones(2),), test_utils="blah")
+
+
+def test_rules_of_a_library_for_a_mode_end_with_it() -> None:
+    base: Any = submodule("utils._python_dispatch").TorchDispatchMode
+
+    class Mode(base):
+        def __torch_dispatch__(self, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
+            return func(*args, **(kwargs or {}))
+
+    @torch.library.custom_op("of_this_test::ruled", mutates_args=())
+    def ruled(x: torch.Tensor) -> torch.Tensor:
+        return x + 1
+
+    asked = []
+
+    def rule(mode: Any, func: Any, types: Any, args: Any, kwargs: Any) -> Any:
+        asked.append(str(func))
+        return args[0] * 5
+
+    x = torch.ones(2)
+    with torch.library._scoped_library("of_this_test", "FRAGMENT") as library:
+        library._register_torch_dispatch_rule("ruled", Mode, rule)
+        with Mode():
+            assert ruled(x).tolist() == [5.0, 5.0]
+        assert ruled(x).tolist() == [2.0, 2.0]
+    assert asked == ["of_this_test.ruled.default"]
