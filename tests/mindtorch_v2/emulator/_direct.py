@@ -106,3 +106,17 @@ def each(cases: list[Direct]) -> Any:
         seen[case.name] = seen.get(case.name, 0) + 1
         rows.append(pytest.param(case, id=f"{case.name.removeprefix('aclnn')}{seen[case.name]}"))
     return pytest.mark.parametrize("case", rows)
+
+
+def checked(cases: list[Direct]) -> tuple[Any, Any]:
+    """Two tests of each case: what it computes, and what it refuses."""
+
+    @each(cases)
+    def test_values(case: Direct) -> None:
+        check(case)
+
+    @each(cases)
+    def test_refusals(case: Direct) -> None:
+        check_refusals(case)
+
+    return test_values, test_refusals

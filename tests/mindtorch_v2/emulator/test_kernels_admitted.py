@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from ._direct import Direct, check, check_refusals, each
+from ._direct import Direct, checked
 from ._kernels import Out, assert_same, call, refused
 
 RNG = np.random.default_rng(29)
@@ -80,14 +80,7 @@ CASES = [
 ]  # fmt: skip
 
 
-@each(CASES)
-def test_values(case: Direct) -> None:
-    check(case)
-
-
-@each(CASES)
-def test_refusals(case: Direct) -> None:
-    check_refusals(case)
+test_values, test_refusals = checked(CASES)
 
 
 def test_factors_that_do_not_fit() -> None:

@@ -8,7 +8,7 @@ import ml_dtypes
 import numpy as np
 import pytest
 
-from ._direct import Direct, check, check_refusals, each
+from ._direct import Direct, checked
 from ._kernels import Out, assert_same, call, refused
 from .test_kernels_quantized_norm import F, H, numeric, wide
 
@@ -413,11 +413,4 @@ CASES = [
 ]  # fmt: skip
 
 
-@each(CASES)
-def test_values(case: Direct) -> None:
-    check(case)
-
-
-@each(CASES)
-def test_refusals(case: Direct) -> None:
-    check_refusals(case)
+test_values, test_refusals = checked(CASES)

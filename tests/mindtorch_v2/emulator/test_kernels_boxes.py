@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from ._direct import Direct, check, check_refusals, each, with_formats
+from ._direct import Direct, checked, with_formats
 from ._emulator import Runtime, isolated
 from ._kernels import Out, assert_same, call, refused
 
@@ -83,14 +83,7 @@ CASES = [
 ]  # fmt: skip
 
 
-@each(CASES)
-def test_values(case: Direct) -> None:
-    check(case)
-
-
-@each(CASES)
-def test_refusals(case: Direct) -> None:
-    check_refusals(case)
+test_values, test_refusals = checked(CASES)
 
 
 @pytest.mark.parametrize("aligned", [False, True])

@@ -8,7 +8,7 @@ import ml_dtypes
 import numpy as np
 import pytest
 
-from ._direct import Direct, check, check_refusals, each
+from ._direct import Direct, check, checked
 from ._kernels import call, refused
 from .test_kernels_quantized_norm import F, H, make, to_bytes, wide
 
@@ -144,14 +144,7 @@ CASES = [
 ]  # fmt: skip
 
 
-@each(CASES)
-def test_values(case: Direct) -> None:
-    check(case)
-
-
-@each(CASES)
-def test_refusals(case: Direct) -> None:
-    check_refusals(case)
+test_values, test_refusals = checked(CASES)
 
 
 def test_quantized_rows_by_sample_and_place() -> None:

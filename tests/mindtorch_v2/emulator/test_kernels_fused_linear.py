@@ -9,7 +9,7 @@ import ml_dtypes
 import numpy as np
 
 from ._chips import on_chip
-from ._direct import Direct, check, check_refusals, each
+from ._direct import Direct, check, check_refusals, checked
 from ._kernels import Out, call, refused
 from .test_kernels_quantized_norm import F, H, make, numeric, to_bytes, wide
 
@@ -143,14 +143,7 @@ ELSEWHERE = ("aclnnQuantMatmulDequant", "aclnnQuantGroupedMatmulDequant")  # doc
 HERE = [case for case in CASES if case.name not in ELSEWHERE]
 
 
-@each(HERE)
-def test_values(case: Direct) -> None:
-    check(case)
-
-
-@each(HERE)
-def test_refusals(case: Direct) -> None:
-    check_refusals(case)
+test_values, test_refusals = checked(HERE)
 
 
 def check_elsewhere() -> None:

@@ -6,7 +6,7 @@ from typing import Any
 
 import numpy as np
 
-from ._direct import Direct, check, check_refusals, each
+from ._direct import Direct, checked
 from ._kernels import Out, refused
 from .test_kernels_quantized_norm import F, dynamic, make, numeric, to_bytes, wide
 
@@ -99,14 +99,7 @@ CASES = [
 ]  # fmt: skip
 
 
-@each(CASES)
-def test_values(case: Direct) -> None:
-    check(case)
-
-
-@each(CASES)
-def test_refusals(case: Direct) -> None:
-    check_refusals(case)
+test_values, test_refusals = checked(CASES)
 
 
 def test_what_is_not_computed_is_named() -> None:

@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 from ._chips import on_chip
-from ._direct import Direct, check, check_refusals, each
+from ._direct import Direct, check, check_refusals, checked
 from ._kernels import In, Out, Scalar, assert_same, call, refused
 from .test_kernels_quantized_norm import F, H, make, numeric, wide
 
@@ -140,14 +140,7 @@ ELSEWHERE = ("aclnnBackgroundReplace", "aclnnBlendImagesCustom", "aclnnMrgbaCust
 HERE = [case for case in CASES if case.name not in ELSEWHERE]
 
 
-@each(HERE)
-def test_values(case: Direct) -> None:
-    check(case)
-
-
-@each(HERE)
-def test_refusals(case: Direct) -> None:
-    check_refusals(case)
+test_values, test_refusals = checked(HERE)
 
 
 def check_elsewhere() -> None:

@@ -6,7 +6,7 @@ from typing import Any
 
 import numpy as np
 
-from ._direct import Direct, check, check_refusals, each
+from ._direct import Direct, checked
 from ._kernels import Out, call, refused
 from .test_kernels_quantized_norm import F, dynamic, make, numeric, to_bytes, wide
 
@@ -215,14 +215,7 @@ CASES = [
 ]  # fmt: skip
 
 
-@each(CASES)
-def test_values(case: Direct) -> None:
-    check(case)
-
-
-@each(CASES)
-def test_refusals(case: Direct) -> None:
-    check_refusals(case)
+test_values, test_refusals = checked(CASES)
 
 
 def test_wrong_ranges_and_maps() -> None:

@@ -9,7 +9,7 @@ import ml_dtypes
 import numpy as np
 import pytest
 
-from ._direct import Direct, check, check_refusals, each
+from ._direct import Direct, checked
 from ._kernels import Out, Scalar, assert_same, call, refused
 
 RNG = np.random.default_rng(17)
@@ -265,14 +265,7 @@ CASES = [
 ]  # fmt: skip
 
 
-@each(CASES)
-def test_values(case: Direct) -> None:
-    check(case)
-
-
-@each(CASES)
-def test_refusals(case: Direct) -> None:
-    check_refusals(case)
+test_values, test_refusals = checked(CASES)
 
 
 def test_a_gradient_is_let_through_where_the_mask_is_above() -> None:
