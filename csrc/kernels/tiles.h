@@ -34,13 +34,14 @@ private:
     const bool held_;
 };
 
-// Where tiles lie, in bytes: from row to row, from tile to tile along k, and from one tile of rows or columns to the next.
+// Where tiles lie, in bytes: from row to row, from tile to tile along k, and from one tile of rows or columns to the
+// next.
 struct Lay {
     const void* data;
     int64_t row, step, next;
 };
-// SPAN x SPAN sums, `pitch` from row to row: a @ b over `steps` tiles of k. tall, wide: whether there is a second tile of rows, of columns;
-// what belongs to none is left as it is. a: rows of 16 words along k; b: 16 words of k by columns.
+// SPAN x SPAN sums, `pitch` from row to row: a @ b over `steps` tiles of k. tall, wide: whether there is a second tile
+// of rows, of columns; what belongs to none is left as it is. a: rows of 16 words along k; b: 16 words of k by columns.
 void tile_products(const Lay& a, const Lay& b, int64_t steps, bool tall, bool wide, float* sums, int64_t pitch = SPAN);
 void tile_products(const Lay& a, const Lay& b, int64_t steps, bool tall, bool wide, int32_t* sums,
                    int64_t pitch = SPAN);
@@ -48,7 +49,8 @@ void tile_products(const Lay& a, const Lay& b, int64_t steps, bool tall, bool wi
 // The same where tile p of a's first rows is at[p] bytes from its beginning; sums are SPAN apart.
 void tile_products(const Lay& a, const int64_t* at, const Lay& b, int64_t steps, bool tall, bool wide, float* sums);
 
-// Up to SPAN lines of bfloat16 as a panel of columns: word q of line l at panel[q * SPAN + l], zeros behind the last line.
+// Up to SPAN lines of bfloat16 as a panel of columns: word q of line l at panel[q * SPAN + l], zeros behind the last
+// line.
 void pack_words(uint32_t* panel, const uint16_t* lines, int64_t line_stride, int64_t count, int64_t words);
 
 // out = beta * c + alpha * a @ b of bfloat16 in this thread: what gemm_block does.
