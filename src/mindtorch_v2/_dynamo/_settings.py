@@ -123,6 +123,8 @@ class Settings(ModuleType):
         # A setting that was deleted can be set again: `unittest.mock.patch` deletes what it has set, and restores it.
         entry = vars(self)["_config"].get(name)
         if entry is None:
+            if name not in vars(self):
+                raise KeyError(name)
             super().__delattr__(name)
             return
         if entry._hidden:

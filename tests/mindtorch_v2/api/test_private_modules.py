@@ -91,7 +91,7 @@ def test_settings_can_be_patched_by_mock() -> None:
     with pytest.raises(AttributeError, match="suppress_errors does not exist"):
         assert config.suppress_errors
     config.suppress_errors = False
-    with pytest.raises(AttributeError, match="no_such_setting does not exist"):
+    with pytest.raises(KeyError, match="no_such_setting"):
         del config.no_such_setting
 
 
