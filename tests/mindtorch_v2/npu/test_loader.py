@@ -201,7 +201,7 @@ for wrong in (dict(chip="H100"), dict(devices=-1), dict(memory="much")):
         print(error)
 """
     lines = layouts.said(layouts.environment(None), code).splitlines()
-    assert len(lines) == 3 and "910B, 910A, 310P or 310B" in lines[0]
+    assert len(lines) == 3 and "910B, 910A, 310P, 310B or 950" in lines[0]
 
 
 def test_importing_loads_none_of_it() -> None:
