@@ -230,7 +230,7 @@ def _ldl_solve_meta(LD: Any, pivots: Any, B: Any, hermitian: bool) -> Spec:
     if pivots._shape != LD._shape[:-1]:
         raise RuntimeError(f"{name}: Expected LD.shape[:-1] and pivots.shape to be the same, but got pivots with shape "
                            f"{list(pivots._shape)} instead")
-    if pivots._dtype.is_inexact:
+    if not pivots._dtype.is_integer:
         raise RuntimeError(f"{name}: Expected pivots to be integers. Got {pivots._dtype.scalar_name}")
     _check_kernel(LD, "ldl_solve_kernel_cpu")
     return columns(B, (*broadcast_shapes(tuple(B._shape[:-2]), tuple(LD._shape[:-2])), *B._shape[-2:]))

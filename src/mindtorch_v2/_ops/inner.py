@@ -17,6 +17,7 @@ from .._layout import strided
 from .._tensor_base import numel
 from .._warn import warn_once
 from .made_of import Ints, call, inner, same
+from .rules.base import wrap_dims
 
 
 # -- dtypes, geometry ---------------------------------------------------------------------------------------------
@@ -270,12 +271,25 @@ def _trilinear(
     total = len(i1._shape) + len(expand1)
     if not 0 <= unroll_dim < total:
         raise RuntimeError(f"unroll_dim must be in [0,{total - 1}]")
+    for dims in (expand1, expand2, expand3, sumdim):
+        wrap_dims(dims, total)
     operands = []
     for t, expand in ((i1, expand1), (i2, expand2), (i3, expand3)):
         for d in range(total):
             if d in expand:
                 t = t.unsqueeze(d)
+        n = len(t._shape)
+        if n < total:
+            raise IndexError(f"Dimension out of range (expected to be in range of [{-n}, {n - 1}], but got {n})")
         operands.append(t)
+    for d in sumdim:
+        if d != unroll_dim and sum(d in expand for expand in (expand1, expand2, expand3)) == 1:
+            # A sum of products of two, which is computed in one dtype.
+            for t in (i2, i3):
+                if t._dtype is not i1._dtype:
+                    raise RuntimeError(
+                        f"expected scalar type {i1._dtype.scalar_name} but found {t._dtype.scalar_name}"
+                    )
     product = operands[0] * operands[1] * operands[2]
     return product.sum(tuple(sumdim)) if sumdim else product
 

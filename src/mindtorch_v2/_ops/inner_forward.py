@@ -111,6 +111,9 @@ def _bag_samples(grad: Any, weight: Any, indices: Any, offsets: Any, offset2bag:
     """The gradient of the weights of samples."""
     if mode != _SUM:
         raise RuntimeError("embedding_bag_backward: per_sample_weights only supported for mode='sum'")
+    if not numel(offset2bag) and offset2bag._dtype not in (indices._dtype, offsets._dtype):
+        raise RuntimeError(f"index_add_(): self ({offset2bag._dtype.scalar_name}) and source "
+                           f"({indices._dtype.scalar_name}) must have the same scalar type")
     bags = offset2bag if numel(offset2bag) or not numel(indices) else _bags_of(indices, offsets)
     products = (grad.index_select(0, bags) * weight.index_select(0, indices)).sum((1,))
     return products if padding_idx < 0 else products * (indices != padding_idx).to(products._dtype)

@@ -1,4 +1,5 @@
-"""Dtypes that PyTorch's CPU kernels refuse, by operator, where ours would compute.
+"""Dtypes that PyTorch's CPU kernels refuse, by operator, where ours would compute: one dtype (`REFUSED`), or several
+in one call (`ALIKE`).
 
 Invariant: a name is an operator's, or that of its in-place or `out=` form; beside it is the kernel that PyTorch's error
 names. Two-byte floats are not listed: where PyTorch's kernels lack them, ours are of use.
@@ -6,7 +7,20 @@ names. Two-byte floats are not listed: where PyTorch's kernels lack them, ours a
 
 from __future__ import annotations
 
-from ..._ops.rules.dtype_checks import BOOL, COMPLEX, COMPLEX_HALF, EXPONENTS, FLOAT8, INTS, UNSIGNED
+from typing import NamedTuple
+
+from ..._ops.rules.dtype_checks import (
+    ARITHMETIC,
+    BOOL,
+    COMPLEX,
+    COMPLEX_HALF,
+    EXPONENTS,
+    FLOAT8,
+    FLOATS,
+    INTS,
+    UNSIGNED,
+    WIDE_FLOATS,
+)
 
 SMALL_FLOATS = FLOAT8 | EXPONENTS
 INT64 = 1 << 4
@@ -185,3 +199,88 @@ def _read() -> dict[str, tuple[int, str]]:
 
 
 REFUSED = _read()
+
+
+class Alike(NamedTuple):
+    """Tensors of one dtype: those at `others` must have that of the one at `first`, those at `parameters` too, or
+    float32 beside two-byte floats.
+
+    `words` refuses others, `own` has what is said of single places. What is said of a mixed call whose first dtype is
+    not among `accepts` names `kernel`. With `casts` dtypes are promoted, and the result must be castable to that of
+    `first`. What is at `index`, if that is a place, must be int64. With `idle` nothing is asked without elements.
+    """
+
+    first: int
+    others: tuple[int, ...]
+    parameters: tuple[int, ...]
+    words: str
+    own: dict[int, str]
+    accepts: int
+    kernel: str
+    casts: bool
+    index: int
+    idle: bool
+
+
+ANY = -1
+_SCALAR = "expected scalar type {want} but found {got}"
+_FOUND = "Found dtype {got} but expected {want}"
+_CAST = "result type {got} can't be cast to the desired output type {want}"
+_PARAMETER = "mixed dtype (CPU): expect parameter to have scalar type of {want}"
+_GROUPS = "Expected scalar types of X and dY are same."
+
+ALIKE: dict[str, Alike] = {}
+
+
+def _alike(
+    names: str,
+    first: int,
+    others: tuple[int, ...],
+    words: str = _SCALAR,
+    *,
+    parameters: tuple[int, ...] = (),
+    own: dict[int, str] | None = None,
+    accepts: int = ANY,
+    kernel: str = "{}",
+    index: int = -1,
+) -> None:
+    for name in names.split():
+        ALIKE[name] = Alike(
+            first,
+            others,
+            parameters,
+            words,
+            own or {},
+            accepts,
+            kernel.format(name),
+            words is _CAST,
+            index,
+            words is _SCALAR,
+        )
+
+
+for _kind in ("reflection", "replication"):
+    for _rank in (1, 2, 3):
+        _alike(f"{_kind}_pad{_rank}d_backward", 0, (1,), accepts=FLOATS | COMPLEX)
+_POOLED = "expected dtype {c_want} for `gradOutput` but got dtype {c_got}"
+_alike("adaptive_max_pool2d_backward", 1, (0,), _POOLED.replace("gradOutput", "grad_output"), index=2)
+_alike("adaptive_max_pool3d_backward", 1, (0,), _POOLED, index=2)
+_alike("max_pool2d_with_indices_backward max_pool3d_with_indices_backward", 1, (0,), _POOLED, index=7)
+_alike("avg_pool2d_backward", 1, (0,), _POOLED)
+_alike("avg_pool3d_backward", 1, (0,), accepts=WIDE_FLOATS | INT64, kernel="{}_out_frame")
+_FRACTIONAL = "fractional_max_pool2d_backward fractional_max_pool3d_backward"
+_alike(_FRACTIONAL, 1, (0,), accepts=FLOATS, kernel="{}_out_frame", index=4)
+_alike("convolution_backward", 0, (1, 2))
+_alike("_embedding_bag_per_sample_weights_backward", 0, (1,), accepts=FLOATS, kernel="{}_cpu")
+_alike("native_batch_norm_backward", 1, (0,), parameters=(3, 4, 5, 6), accepts=FLOATS, kernel="batch_norm_backward_cpu")
+_alike("native_group_norm_backward", 1, (0,), parameters=(2, 3, 4), own={0: _GROUPS, 2: _PARAMETER})
+_alike(
+    "native_layer_norm_backward", 1, (0,), parameters=(3, 4, 5, 6), accepts=FLOATS, kernel="LayerNormBackwardKernelImpl"
+)
+_alike("_prelu_kernel binary_cross_entropy_backward", 0, (1, 2), _FOUND)
+_alike("_prelu_kernel_backward huber_loss_backward log_sigmoid_backward", 1, (0, 2), _FOUND)
+_alike("glu_backward", 1, (0,), _FOUND, accepts=ARITHMETIC, kernel="sigmoid_cpu_reduced_float")
+_alike("huber_loss", 0, (1,), _CAST)
+_alike("mish_backward", 1, (0,), _CAST)
+_alike("mse_loss_backward", 1, (0, 2), _CAST, accepts=~COMPLEX, kernel="mse_backward_cpu_out")
+_alike("smooth_l1_loss_backward", 1, (0, 2), _CAST, accepts=~COMPLEX, kernel="smooth_l1_backward_cpu_out")

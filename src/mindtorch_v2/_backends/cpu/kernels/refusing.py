@@ -1,4 +1,4 @@
-"""Kernels whose operator refuses some dtypes (`cpu/refused.py`).
+"""Kernels whose operator refuses some dtypes, or several in one call (`cpu/refused.py`).
 
 Invariant: what the operator's rule says of the arguments comes first; nothing has been written when a dtype is refused.
 """
@@ -9,10 +9,13 @@ from typing import Any, Final, final
 
 from ...._device import CPU
 from ...._dispatch.op import Kernel, Op, Spec
+from ...._dtype import dtype, float32, int64
+from ...._dtype_names import cpp_name
 from ...._mypyc import i64
 from ...._ops.rules.dtype_checks import not_implemented
+from ...._promotion import can_cast
 from ...._tensor_base import TensorBase, numel
-from ..refused import REFUSED
+from ..refused import ALIKE, REFUSED
 
 
 @final
@@ -58,7 +61,85 @@ def promotes(a: TensorBase, args: tuple[Any, ...]) -> bool:
     return isinstance(b, TensorBase) and b._dtype is not a._dtype and b._dtype.is_inexact
 
 
+@final
+class OneDtype(Kernel):
+    """`kernel`, but for tensors on the CPU of several dtypes that PyTorch's kernel does not take together."""
+
+    def __init__(self, kernel: Kernel, said: Any) -> None:
+        self.kernel: Final = kernel
+        self.said: Final = said
+        self.first: Final[i64] = said.first
+        self.others: Final[tuple[int, ...]] = said.others + said.parameters
+        self.index: Final[i64] = said.index
+        self.calls_ops = kernel.calls_ops
+        self.guarded = kernel.guarded
+
+    def mixed(self, args: tuple[Any, ...]) -> bool:
+        first = args[self.first]
+        if not isinstance(first, TensorBase):
+            return False
+        dt = first._dtype
+        for i in self.others:
+            t = args[i] if i < len(args) else None
+            if isinstance(t, TensorBase) and t._dtype is not dt:
+                return True
+        if self.index >= 0:
+            places = args[self.index]
+            return isinstance(places, TensorBase) and places._dtype is not int64
+        return False
+
+    def run(self, op: Op, args: tuple[Any, ...], keys: i64) -> Any:
+        if self.mixed(args):
+            self.refuse(op, args)
+        return self.kernel.run(op, args, keys)
+
+    def into(self, op: Op, args: tuple[Any, ...], spec: Spec, out: TensorBase) -> bool:
+        if self.mixed(args):
+            self.refuse(op, args)
+        return self.kernel.into(op, args, spec, out)
+
+    def parts_into(self, args: tuple[Any, ...], out: TensorBase) -> bool:
+        return not self.mixed(args) and self.kernel.parts_into(args, out)  # `run` refuses it
+
+    def refuse(self, op: Op, args: tuple[Any, ...]) -> None:
+        first = args[self.first]
+        if first._device is not CPU or (self.said.idle and numel(first) == 0):
+            return
+        why = self.reason(args, first._dtype)
+        if why is None:
+            return
+        if op.rule is not None:
+            try:
+                op.rule.infer(args)
+            except NotImplementedError:
+                pass  # which dtypes fit together comes before which are served
+        raise why
+
+    def reason(self, args: tuple[Any, ...], want: dtype) -> Exception | None:
+        said = self.said
+        for i in self.others:
+            t = args[i]
+            if not isinstance(t, TensorBase) or t._dtype is want:
+                continue
+            got = t._dtype
+            if i in said.parameters and got is float32 and want.is_floating_point and want.itemsize == 2:
+                continue
+            if (int(said.accepts) >> int(want.code)) & 1 == 0:
+                return not_implemented(said.kernel, want)
+            if said.casts and can_cast(got, want):
+                continue
+            words: str = said.own.get(int(i), said.words)
+            return RuntimeError(words.format(want=want.scalar_name, got=got.scalar_name, c_want=cpp_name(want),
+                                             c_got=cpp_name(got)))
+        if self.index >= 0 and args[self.index]._dtype is not int64:
+            return RuntimeError(f"expected scalar type Long but found {args[self.index]._dtype.scalar_name}")
+        return None
+
+
 def refusing(op: Op, kernel: Kernel) -> Kernel:
     """The kernel that serves the operator on the CPU: itself, unless some dtypes are refused."""
     found: Any = REFUSED.get(op.name)
-    return kernel if found is None else Refusing(kernel, found[0], found[1])
+    if found is not None:
+        kernel = Refusing(kernel, found[0], found[1])
+    alike: Any = ALIKE.get(op.name)
+    return kernel if alike is None else OneDtype(kernel, alike)
