@@ -54,13 +54,40 @@ MT_BINARY(Or, (T)(a | b))
 MT_BINARY(Xor, (T)(a ^ b))
 // PyTorch defines shifts by a negative or too large amount: 0 to the left, the sign to the right. Widths are of the
 // native type; narrower types agree after the truncation at the store.
-MT_BINARY(LShift, (negative(b) || (uint64_t)b >= sizeof(T) * 8) ? T(0) : (T)(Unsigned<T>(a) << b))
+// One-byte types are shifted by 1, 2 and 4 places where the amount says so: vectors of bytes have no shift by lanes.
+struct LShift : Stateless {
+    using Stateless::Stateless;
+    template <class T> MT_INLINE T run(T a, T b) const {
+        using U = Unsigned<T>;
+        const U by = (U)b;  // negative amounts are too large ones
+        if constexpr (sizeof(T) == 1) {
+            U x = (U)a;
+            x = by & 1 ? (U)(x << 1) : x;
+            x = by & 2 ? (U)(x << 2) : x;
+            x = by & 4 ? (U)(x << 4) : x;
+            return by > 7 ? T(0) : (T)x;
+        } else {
+            return by >= sizeof(T) * 8 ? T(0) : (T)(U(a) << by);
+        }
+    }
+};
 struct RShift : Stateless {
     using Stateless::Stateless;
     template <class T> MT_INLINE T run(T a, T b) const {
-        const bool out = negative(b) || (uint64_t)b >= sizeof(T) * 8;
-        if constexpr (is_signed_v<T>) return (T)(a >> (out ? T(sizeof(T) * 8 - 1) : b));
-        else return out ? T(0) : (T)(a >> b);
+        using U = Unsigned<T>;
+        if constexpr (sizeof(T) == 1) {
+            // A negative number is shifted as its complement.
+            const U sign = negative(a) ? U(255) : U(0), by = (U)b > 7 ? U(is_signed_v<T> ? 7 : 8) : (U)b;
+            U x = (U)((U)a ^ sign);
+            x = by & 1 ? (U)(x >> 1) : x;
+            x = by & 2 ? (U)(x >> 2) : x;
+            x = by & 4 ? (U)(x >> 4) : x;
+            return by > 7 ? T(0) : (T)(U)(x ^ sign);
+        } else {
+            const bool out = negative(b) || (uint64_t)b >= sizeof(T) * 8;
+            if constexpr (is_signed_v<T>) return (T)(a >> (out ? T(sizeof(T) * 8 - 1) : b));
+            else return out ? T(0) : (T)(a >> b);
+        }
     }
 };
 

@@ -301,3 +301,20 @@ def test_log_gamma_of_float32() -> None:
         with np.errstate(over="ignore"):
             expected = special.gammaln(wide(x)).astype(np.float32)
         np.testing.assert_allclose(torch.lgamma(x).numpy(), expected, rtol=3e-7 if LIBRARY else 1.3e-7)
+
+
+@pytest.mark.parametrize("dtype", ["int8", "uint8", "int16", "int64"])
+def test_shifts(dtype: str) -> None:
+    kind = np.dtype(dtype)
+    bits, low, high = kind.itemsize * 8, np.iinfo(kind).min, np.iinfo(kind).max
+    amounts = np.unique(np.array([low, -1 if low else high, *range(bits + 3), high]).astype(kind))
+    values = np.unique(np.linspace(low, high, 256, dtype=np.float64).clip(low / 1.001, high / 1.001).astype(kind))
+    a, b = (v.ravel() for v in np.meshgrid(values, amounts))
+    pairs = [(int(x), int(y)) for x, y in zip(a, b, strict=True)]
+    left = np.array([x << y if 0 <= y < bits else 0 for x, y in pairs], dtype=object) & (2**bits - 1)
+    right = np.array([x >> (y if 0 <= y < bits else bits) for x, y in pairs], dtype=object) & (2**bits - 1)
+    for got, want in (
+        (torch.from_numpy(a) << torch.from_numpy(b), left),
+        (torch.from_numpy(a) >> torch.from_numpy(b), right),
+    ):
+        np.testing.assert_array_equal(got.numpy().view(f"uint{bits}"), want.astype(f"uint{bits}"))
