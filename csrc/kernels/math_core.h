@@ -58,21 +58,24 @@ MT_INLINE double exp_short(double x) {
     const uint64_t k52 = (bits_of(t) - bits_of(ROUND_MAGIC_D) + 1023) << 52;
     return p * double_of(k52);
 }
-MT_INLINE double log_v(double x) {
-    const bool tiny = x < 2.2250738585072014e-308;
-    const double xs = tiny ? x * 18014398509481984.0 : x;
-    const uint64_t ix = bits_of(xs) - 0x3fe6a09e667f3bcdULL;  // sqrt(1/2)
+// Of a positive normal number.
+MT_INLINE double log_normal(double x, double shift) {
+    const uint64_t ix = bits_of(x) - 0x3fe6a09e667f3bcdULL;  // sqrt(1/2)
     const double m = double_of((ix & 0xfffffffffffffULL) + 0x3fe6a09e667f3bcdULL);
     // The exponent as a double, without an int64 conversion: bits of 1.5 * 2^52 + e. The shift is made on a positive
     // number, since AVX2 has no arithmetic shift of 64 bits.
     const uint64_t e_biased = (ix + (uint64_t(2048) << 52)) >> 52;  // (e + 2048) mod 4096
-    const double e = (double_of(bits_of(ROUND_MAGIC_D) + e_biased) - ROUND_MAGIC_D) - 2048.0 - (tiny ? 54.0 : 0.0);
+    const double e = (double_of(bits_of(ROUND_MAGIC_D) + e_biased) - ROUND_MAGIC_D) - 2048.0 - shift;
     const double f = m - 1.0, s = f / (2.0 + f), z = s * s, w = z * z;
     const double t1 = w * (3.999999999940941908e-01 + w * (2.222219843214978396e-01 + w * 1.531383769920937332e-01));
     const double t3 = 2.857142874366239149e-01 + w * (1.818357216161805012e-01 + w * 1.479819860511658591e-01);
     const double t2 = z * (6.666666666666735130e-01 + w * t3);
     const double hfsq = 0.5 * f * f;
-    double r = e * 6.93147180369123816490e-01 - ((hfsq - (s * (hfsq + t1 + t2) + e * 1.90821492927058770002e-10)) - f);
+    return e * 6.93147180369123816490e-01 - ((hfsq - (s * (hfsq + t1 + t2) + e * 1.90821492927058770002e-10)) - f);
+}
+MT_INLINE double log_v(double x) {
+    const bool tiny = x < 2.2250738585072014e-308;
+    double r = log_normal(tiny ? x * 18014398509481984.0 : x, tiny ? 54.0 : 0.0);
     r = x == 0.0 ? -std::numeric_limits<double>::infinity() : r;
     r = x < 0.0 ? std::numeric_limits<double>::quiet_NaN() : r;
     return (x != x || x == std::numeric_limits<double>::infinity()) ? x : r;
@@ -106,12 +109,10 @@ MT_INLINE double atan_reduced(double t) {  // |t| <= tan(pi / 8), to 1e-12
     p = p * z - 0.333333332769224921;
     return t + t * (p * z);
 }
-MT_INLINE double atan_v(double x) {
-    const double a = std::fabs(x);
-    const bool big = a > 2.414213562373095, mid = a > 0.4142135623730950;
-    const double num = big ? -1.0 : (mid ? a - 1.0 : a), den = big ? a : (mid ? a + 1.0 : 1.0);
-    const double r = (big ? 1.5707963267948966 : (mid ? 0.7853981633974483 : 0.0)) + atan_reduced(num / den);
-    return std::copysign(r, x);
+// To 1e-13, of a number whose size is far from the limits of float32: its quotient costs a quarter of one of float64.
+MT_INLINE double reciprocal_short(double d) {
+    const double q = (double)(1.0f / (float)d);
+    return q * (2.0 - d * q);
 }
 MT_INLINE double asin_v(double x) {  // to 1e-12; NaN outside [-1, 1]
     const double a = std::fabs(x);
@@ -131,30 +132,34 @@ MT_INLINE double asin_v(double x) {  // to 1e-12; NaN outside [-1, 1]
     const double r = s + s * (z * p);
     return std::copysign(big ? 1.5707963267948966 - 2.0 * r : r, x);
 }
-// sin and cos of a float-sized argument, |x| <= TRIG_LIMIT.
+// sin and cos of a float-sized argument, |x| <= TRIG_LIMIT, to 6e-9: the sine of what whole turns by pi leave, or halves.
 constexpr float TRIG_LIMIT = 1.0e6f;
 struct SinCos {
     double sin, cos;
 };
-MT_INLINE SinCos sincos_v(double x) {
+template <bool COS> MT_INLINE double wave_short(double x) {
+    const double shift = COS ? 0.5 : 0.0;
+    const double t = (x * 3.18309886183790671538e-01 - shift) + ROUND_MAGIC_D;
+    const double k = (t - ROUND_MAGIC_D) + shift;
+    const double r = (x - k * 3.14159265346825122834) - k * 1.21542010130123852129e-10;
+    const double z = r * r;
+    double p = 2.60575071122647869e-06;
+    p = p * z - 1.98095901144725628e-04;
+    p = p * z + 8.33306608301932170e-03;
+    p = p * z - 1.66666595445936681e-01;
+    const uint64_t flip = (COS ? ~bits_of(t) : bits_of(t)) << 63;
+    return double_of(bits_of(r * (1.0 + z * p)) ^ flip);  // a product keeps the sign of 0
+}
+// A quotient of polynomials of what whole quarters leave, to 3e-11; odd quarters turn it over.
+MT_INLINE double tan_short(double x) {
     const double t = x * 6.36619772367581382433e-01 + ROUND_MAGIC_D;
     const double k = t - ROUND_MAGIC_D;
     const double r = (x - k * 1.57079632673412561417e+00) - k * 6.07710050650619224932e-11;
     const double z = r * r;
-    double s = 2.75573137070700676789e-06 + z * -2.50507602534068634195e-08;
-    s = -1.98412698298579493134e-04 + z * s;
-    s = 8.33333333332248946124e-03 + z * s;
-    s = -1.66666666666666324348e-01 + z * s;
-    s = r + r * z * s;
-    double c = -2.75573143513906633035e-07 + z * 2.08757232129817482790e-09;
-    c = 2.48015872894767294178e-05 + z * c;
-    c = -1.38888888888741095749e-03 + z * c;
-    c = 4.16666666666666019037e-02 + z * c;
-    c = 1.0 - 0.5 * z + z * z * c;
-    const uint64_t q = bits_of(t);
-    const bool odd = q & 1;
-    const uint64_t flip_s = (q & 2) << 62, flip_c = ((q + 1) & 2) << 62;
-    return {double_of(bits_of(odd ? c : s) ^ flip_s), double_of(bits_of(odd ? s : c) ^ flip_c)};
+    const double p = r * (1.0 + z * (z * 1.07447800193774286e-03 - 1.11351664647454959e-01));
+    const double q = 1.0 + z * (z * 1.59694605677652025e-02 - 4.44684996897368932e-01);
+    const bool odd = bits_of(t) & 1;
+    return (odd ? -q : p) * reciprocal_short(odd ? p : q);
 }
 
 // ---------------------------------------------------------------- float32
@@ -300,15 +305,27 @@ MT_INLINE float log_times(float x, double factor) {
 }
 MT_INLINE float log2_v(float x) { return log_times(x, 1.44269504088896338700e+00); }
 MT_INLINE float log10_v(float x) { return log_times(x, 4.34294481903251816668e-01); }
-MT_INLINE float sin_v(float x) { return x == 0.0f ? x : (float)sincos_v((double)x).sin; }
-MT_INLINE float cos_v(float x) { return (float)sincos_v((double)x).cos; }
-MT_INLINE float tan_v(float x) {
-    const SinCos sc = sincos_v((double)x);
-    return x == 0.0f ? x : (float)(sc.sin / sc.cos);
-}
+MT_INLINE float sin_v(float x) { return (float)wave_short<false>((double)x); }
+MT_INLINE float cos_v(float x) { return (float)wave_short<true>((double)x); }
+MT_INLINE float tan_v(float x) { return (float)tan_short((double)x); }
 MT_INLINE float asin_v(float x) { return (float)asin_v((double)x); }
 MT_INLINE float acos_v(float x) { return (float)(1.5707963267948966 - asin_v((double)x)); }
-MT_INLINE float atan_v(float x) { return (float)atan_v((double)x); }
+MT_INLINE float atan_v(float x) {
+    // 1e30 serves for what is larger, so that its quotient exists.
+    const float b = std::fabs(x), a = b > 1e30f ? 1e30f : b;
+    const bool big = a > 1.0f;
+    const double t = big ? -reciprocal_short(a) : (double)a, z = t * t;
+    double p = -1.79362839689860360e-03;
+    p = p * z + 1.09146351901118101e-02;
+    p = p * z - 3.11778995015553758e-02;
+    p = p * z + 5.79576458730861443e-02;
+    p = p * z - 8.40345327163888987e-02;
+    p = p * z + 1.09521867369769830e-01;
+    p = p * z - 1.42642418545044679e-01;
+    p = p * z + 1.99985482999089894e-01;
+    p = p * z - 3.33332990896533406e-01;
+    return std::copysign((float)((big ? 1.5707963267948966 : 0.0) + t * (1.0 + z * p)), x);
+}
 MT_INLINE float sinh_v(float x) {
     const double d = x, e = exp_short(d), far = 0.5 * (e - 1.0 / e), near = d + d * d * d * (1.0 / 6.0);
     return (float)(std::fabs(d) < 1e-4 ? near : far);
@@ -457,7 +474,7 @@ MT_INLINE double cosh_v(double x) {
     const double a = std::fabs(x), e = exp_v(a > 40.0 ? 40.0 : a), h = exp_v(0.5 * a);
     return a > 40.0 ? 0.5 * h * h : 0.5 * (e + 1.0 / e);
 }
-// As sincos_v, to the last digits of a double: |x| <= TRIG_LIMIT. What the rest of the division by pi / 2 lost is carried.
+// Sine and cosine, to the last digits of a double: |x| <= TRIG_LIMIT. What the rest of the division by pi / 2 lost is carried.
 MT_INLINE SinCos sincos_whole(double x) {
     const double t = x * 6.36619772367581382433e-01 + ROUND_MAGIC_D;
     const double k = t - ROUND_MAGIC_D;

@@ -79,15 +79,15 @@ struct SignBit {
 };
 
 struct Lgamma {
-    // The reentrant forms: the plain ones write the global `signgam`.
-    static float run(float x) {
-        int sign;
-        return lgammaf_r(x, &sign);
-    }
+    static MT_INLINE float run(float x) { return lgamma_positive(x); }
+    static MT_INLINE float slow(float x) { return lgamma_any(x); }
+    static MT_INLINE bool needs_slow(float x) { return x < 0.0f; }
     static double run(double x) {
-        int sign;
+        int sign;  // the reentrant form: the plain one writes the global `signgam`
         return lgamma_r(x, &sign);
     }
+    static double slow(double x) { return run(x); }
+    static MT_INLINE bool needs_slow(double) { return false; }
 };
 
 struct Digamma {

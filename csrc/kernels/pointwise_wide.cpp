@@ -1,5 +1,5 @@
-// float64 functions of one and two numbers in vectors, and log(gamma) of float32, for CPUs that multiply and add in one
-// step; below AVX2 the entries that the tables had before, the C library's, stay in use.
+// float64 functions of one and two numbers in vectors, for CPUs that multiply and add in one step; below AVX2 the
+// entries that the tables had before, the C library's, stay in use.
 // Invariant: what a formula does not cover (zeros, infinities, NaN, what is very large or small) goes to the library.
 #include "cpu.h"
 #include "math_wide.h"
@@ -93,47 +93,6 @@ template <class Op, bool ONE> struct Binary {
     }
 };
 
-// Of a normal x > 0.
-MT_INLINE double log_positive(double x) {
-    const Reduced r = reduce_log(x);
-    return log_series(r.e, r.s, r.s_lo).hi;
-}
-// log(gamma(x)) of a float x > 0, in double: moved above 8 by a product, then Stirling's series.
-MT_INLINE double log_gamma(double x) {
-    const double grown = x * (x + 1) * (x + 2) * (x + 3) * (x + 4) * (x + 5) * (x + 6) * (x + 7), moved = x + 8.0;
-    const bool small = x < 8.0;
-    const double product = small ? grown : 1.0, z = small ? moved : x, r = 1.0 / z, s = r * r;
-    double rest = 1.0 / 156;
-    rest = 691.0 / 360360 - s * rest;
-    rest = 1.0 / 1188 - s * rest;
-    rest = 1.0 / 1680 - s * rest;
-    rest = 1.0 / 1260 - s * rest;
-    rest = 1.0 / 360 - s * rest;
-    rest = r * (1.0 / 12 - s * rest);
-    const double value = (z - 0.5) * log_positive(z) - z + 0.91893853320467274178 + rest - log_positive(product);
-    return (x == 1.0) | (x == 2.0) ? 0.0 : value;
-}
-UnaryFn lgamma_below = nullptr;
-void lgamma_single(char* out, const char* a, int64_t n, Params& p) {
-    if (cpu_level < AVX2) return lgamma_below(out, a, n, p);
-    at_level(MT_BODY {
-        float* o = reinterpret_cast<float*>(out);
-        const float* x = reinterpret_cast<const float*>(a);
-        const int64_t all = n;
-        for (int64_t at = 0; at < all; at += STRETCH) {
-            const int64_t end = all - at < STRETCH ? all : at + STRETCH;
-            int64_t outside = 0;
-            for (int64_t i = at; i < end; ++i) outside |= !((x[i] > 0.0f) & (x[i] < 1e36f));
-            if (MT_UNLIKELY(outside)) {
-                lgamma_below(out + at * (int64_t)sizeof(float), a + at * (int64_t)sizeof(float), end - at, p);
-            } else {
-#pragma GCC ivdep
-                for (int64_t i = at; i < end; ++i) o[i] = (float)log_gamma((double)x[i]);
-            }
-        }
-    });
-}
-
 // Powers with one exponent that are roots, squares and the like have loops of their own: those stay.
 bool is_plain_exponent(double y) { return y == 1 || y == -1 || y == 3 || std::fabs(y) == 2 || std::fabs(y) == 0.5; }
 BinaryFn pow_of_one = nullptr;
@@ -150,8 +109,6 @@ void register_wide() {
     Unary<Atanh>::enter(OP_ATANH);
     Unary<Erfc>::enter(OP_ERFC);
     Unary<Tan>::enter(OP_TAN);
-    lgamma_below = kernels.unary[OP_LGAMMA][N_F32].fn;
-    kernels.unary[OP_LGAMMA][N_F32].fn = lgamma_single;
     BinaryKernel& atan2 = kernels.binary[OP_ATAN2 - BINARY_BEGIN][N_F64];
     Binary<Atan2, false>::below = atan2.vv;
     atan2.vv = Binary<Atan2, false>::run;

@@ -65,6 +65,64 @@ def test_ends() -> None:
         assert math.copysign(1, at("erf", -0.0)[0]) == -1 and math.copysign(1, at("erfinv", -0.0)[0]) == -1
 
 
+TURNS = np.concatenate([spread(-20, 20), spread(-1e6, 1e6), np.arange(-400, 400) * (math.pi / 2)])
+SIZES = np.concatenate([spread(-3, 3), 10.0 ** spread(-37, 37), -(10.0 ** spread(-37, 37))])
+# float32 functions that are worked out in double by short formulas: the error in units of the last place.
+SINGLE: list[tuple[str, Callable[[Any], Any], Any, float]] = [
+    ("sin", np.sin, TURNS, 0.65),
+    ("cos", np.cos, TURNS, 0.65),
+    ("tan", np.tan, TURNS, 0.55),
+    ("atan", np.arctan, SIZES, 0.6),
+    ("erfc", scipy_special.erfc, np.concatenate([spread(-6, 9.1), SIZES]), 0.6),
+    ("lgamma", scipy_special.gammaln, np.concatenate([spread(0.01, 60), 10.0 ** spread(-30, 30)]), 0.6),
+    ("lgamma", scipy_special.gammaln, spread(-2.4, -0.01), 0.75),
+]
+
+
+@pytest.mark.parametrize("case", SINGLE, ids=lambda c: str(c[0]))
+def test_short_formulas(case: tuple[str, Callable[[Any], Any], Any, float]) -> None:
+    name, exact, x, most = case
+    given = x.astype(np.float32)
+    with np.errstate(all="ignore"):
+        want = exact(given.astype(np.float64))
+        step = np.spacing(np.abs(want).astype(np.float32)).astype(np.float64)
+    usual = (np.abs(want) > np.finfo(np.float32).tiny) & (np.abs(want) < np.finfo(np.float32).max)
+    got = getattr(torch, name)(torch.from_numpy(given)).numpy()
+    error = np.abs(got.astype(np.float64) - want)[usual] / step[usual]
+    assert error.max() <= most, (given[usual][error.argmax()], error.max())
+    # Every place in a row, and every length of one, gives the same number.
+    for length in (1, 7, 17, 300):
+        np.testing.assert_array_equal(
+            getattr(torch, name)(torch.from_numpy(given[3 : 3 + length])).numpy(), got[3 : 3 + length]
+        )
+
+
+def test_ends_of_short_formulas() -> None:
+    inf, tiny = math.inf, 1e-45
+    given = torch.tensor([0.0, -0.0, tiny, -tiny])
+    for name in ("sin", "tan", "atan"):
+        np.testing.assert_array_equal(getattr(torch, name)(given).numpy().view(np.int32), given.numpy().view(np.int32))
+    far = torch.tensor([inf, -inf, 3e38, -3e38])
+    cases: list[tuple[str, Any]] = [
+        ("atan", np.array([1, -1, 1, -1], np.float32) * np.float32(math.pi / 2)),
+        ("erfc", [0, 2, 0, 2]),
+        ("lgamma", [inf, inf, inf, inf]),
+    ]
+    for name, ends in cases:
+        np.testing.assert_array_equal(getattr(torch, name)(far).numpy(), ends)
+    for name in ("sin", "cos", "tan"):
+        assert np.isnan(getattr(torch, name)(torch.tensor([inf, -inf, math.nan])).numpy()).all()
+        assert np.isnan(getattr(torch, name)(torch.tensor([1.0, math.nan])).numpy()).tolist() == [False, True]
+    for name in ("atan", "erfc", "lgamma"):
+        for other in (-0.5, 0.5):
+            got = np.isnan(getattr(torch, name)(torch.tensor([math.nan, other, -math.nan])).numpy())
+            assert got.tolist() == [True, False, True]
+    whole = torch.tensor([0.0, -0.0, -1.0, -2.0, -8388608.0, -1e30])
+    assert torch.lgamma(whole).tolist() == [inf] * 6
+    assert torch.lgamma(torch.tensor([1.0, 2.0])).tolist() == [0, 0]
+    assert torch.lgamma(torch.tensor([1.0, 2.0, -0.5])).tolist()[:2] == [0, 0]
+
+
 def test_two_operands() -> None:
     inf, nan = math.inf, math.nan
     for dtype in (torch.float32, torch.float64):
