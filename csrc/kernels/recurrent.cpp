@@ -1,5 +1,7 @@
 // A layer of a recurrent network in one direction, all steps in one call, and its gradient. float32 and float64.
 // Invariant: operands are dense, of one dtype, and measured before they are read; weights are packed once for all steps.
+// Beside float32, the weight of a forward call may be a two-byte float: where the CPU multiplies bfloat16, such products
+// are of that weight and of states rounded to it; elsewhere it is widened.
 // Each sum runs over k in blocks that depend on k alone, so results do not depend on the number of threads.
 //
 // An operand is 3 arguments: storage, offset, code. Gates stand side by side in PyTorch's order (cells.cpp).
@@ -12,8 +14,10 @@
 //                      dstate|None.., dhx.., dcx|None.., kind, steps, rows, width, reverse)
 //       dstate: the gradient of the state's share of the gates, where it differs from dgates (GRU)
 #include "gemm.h"
+#include "halves.h"
 #include "lanes.h"
 #include "math_core.h"
+#include "tiles.h"
 #include "windows.h"
 
 #include <algorithm>
@@ -88,6 +92,107 @@ template <class F> void for_panels(const Layer& v, int64_t panels, int nr, int64
     });
 }
 
+// The state's share of all gates, for the units of one panel: sums[gate][row][unit], `units` apart from row to row.
+template <class A> class Shares {
+public:
+    Shares(int units, int64_t panels) : units(units), panels(panels) {}
+    virtual ~Shares() = default;
+    virtual void take(const A* state) = 0;  // of the step before
+    virtual void multiply(int64_t panel, A* sums) const = 0;
+    const int units;
+    const int64_t panels;
+};
+
+template <class A> class WideShares : public Shares<A> {
+public:
+    WideShares(const Layer& v, const Engine<A>& e, const A* weight)
+        : Shares<A>(e.nr, ceil_div(v.width, e.nr)), v_(v), e_(e),
+          packed_(checked_mul(ceil_div(v.rows, e.mr) * e.mr, v.width), sizeof(A)) {
+        const int64_t n = v.width;
+        for (int64_t q = 0; q < v.gates(); ++q) lines_.emplace_back(e, weight + q * n * n, n, n, n, 1);
+    }
+    void take(const A* state) override { pack_rows(e_, state, v_.rows, v_.width, packed_.template as<A>()); }
+    void multiply(int64_t panel, A* sums) const override {
+        for (const Lines<A>& each : lines_) {
+            each.multiply(packed_.template as<A>(), v_.rows, panel, Sink<A>{sums, e_.nr, 1, nullptr, 0, 0, A(1), A(0)});
+            sums += v_.rows * e_.nr;
+        }
+    }
+
+private:
+    const Layer& v_;
+    const Engine<A>& e_;
+    const Scratch packed_;
+    std::vector<Lines<A>> lines_;
+};
+
+#if MT_HAS_TILES
+MT_PAIRS MT_NOINLINE void round_states(BFloat16* to, int64_t pitch, const float* from, int64_t rows, int64_t n) {
+    for (int64_t r = 0; r < rows; ++r) put_sums16(to + r * pitch, from + r * n, n);
+}
+
+// Of bfloat16: by tiles, or by pairs. Both want words of two elements along k, and the same panels of weights.
+class HalfShares : public Shares<float> {
+public:
+    static bool fits(const Layer& v) { return cpu_has_bf16 && v.width % 2 == 0; }
+    HalfShares(const Layer& v, const uint16_t* weight)
+        : Shares<float>(int(SPAN), ceil_div(v.width, SPAN)), v_(v), e_(*pair_engine(v.rows)), tiles_(has_tiles()),
+          words_(ceil_div(v.width, 2 * EDGE) * EDGE), tall_(ceil_div(v.rows, EDGE) * EDGE),
+          weights_(checked_numel({v.gates(), panels, SPAN, words_}), sizeof(uint32_t)),
+          states_(checked_numel({tall_, words_}), sizeof(uint32_t)),
+          packed_(tiles_ ? 0 : checked_mul(ceil_div(v.rows, e_.mr) * e_.mr, words_), sizeof(float)) {
+        const int64_t n = v.width;
+        uint32_t* to = weights_.as<uint32_t>();
+        std::fill_n(states_.as<uint32_t>(), tall_ * words_, 0u);
+        for (int64_t q = 0; q < v.gates(); ++q)
+            for (int64_t j = 0; j < panels; ++j, to += SPAN * words_) {
+                const int64_t first = j * SPAN;
+                pack_words(to, weight + (q * n + first) * n, n, std::min(SPAN, n - first), n / 2);
+                std::fill_n(to + n / 2 * SPAN, (words_ - n / 2) * SPAN, 0u);
+            }
+    }
+    void take(const float* state) override {
+        round_states(states_.as<BFloat16>(), 2 * words_, state, v_.rows, v_.width);
+        if (!tiles_) pack_rows(e_, (const float*)states_.as<float>(), v_.rows, words_, packed_.as<float>());
+    }
+    void multiply(int64_t panel, float* sums) const override {
+        const Tiles held(tiles_);
+        const int64_t units = std::min(SPAN, v_.width - panel * SPAN);
+        for (int64_t q = 0; q < v_.gates(); ++q, sums += v_.rows * SPAN) {
+            const uint32_t* weight = weights_.as<uint32_t>() + (q * panels + panel) * SPAN * words_;
+            const Sink<float> to{sums, SPAN, 1, nullptr, 0, 0, 1.0f, 0.0f};
+            if (tiles_) by_tiles(weight, units, to);
+            else by_pairs(reinterpret_cast<const float*>(weight), units, to);
+        }
+    }
+
+private:
+    void by_tiles(const uint32_t* weight, int64_t units, const Sink<float>& to) const {
+        alignas(64) float part[SPAN * SPAN];
+        for (int64_t p = 0; p < words_; p += DEEP)
+            for (int64_t i = 0; i < v_.rows; i += SPAN) {
+                const int64_t count = std::min(SPAN, v_.rows - i), row = words_ * 4;
+                const Lay a{states_.as<uint32_t>() + i * words_ + p, row, EDGE * 4, EDGE * row};
+                const Lay b{weight + p * SPAN, SPAN * 4, EDGE * SPAN * 4, EDGE * 4};
+                tile_products(a, b, std::min(DEEP, words_ - p) / EDGE, count > EDGE, units > EDGE, part);
+                sink_sums(part, int(SPAN), to, i, 0, count, units, p == 0, false);
+            }
+    }
+    void by_pairs(const float* weight, int64_t units, const Sink<float>& to) const {
+        const int64_t depth = block_depth(words_), tall = ceil_div(v_.rows, e_.mr) * e_.mr;
+        for (int64_t p = 0; p < words_; p += depth)
+            multiply_panels(e_, packed_.as<float>() + p * tall, v_.rows, weight + p * SPAN, units,
+                            std::min(depth, words_ - p), to, p == 0);
+    }
+
+    const Layer& v_;
+    const Engine<float>& e_;
+    const bool tiles_;
+    const int64_t words_, tall_;
+    const Scratch weights_, states_, packed_;
+};
+#endif
+
 // ---------------------------------------------------------------- forward
 
 // One step's memory.
@@ -157,14 +262,10 @@ template <class A> MT_INLINE void plain_units(const Step<A>& s, const Share<A>& 
         for (int64_t i = 0; i < b - a; ++i) out[i] = tanh_v(x[i] + h0[i]);
 }
 
-template <class A> void run(const Layer& v, const A* gates, const A* hx, const A* cx, const A* weight, const A* bias,
+template <class A> void run(const Layer& v, const A* gates, const A* hx, const A* cx, Shares<A>& weight, const A* bias,
                             A* out, A* cells, A* kept, bool keeps) {
-    const int64_t n = v.width, g = v.gates(), state = v.state();
-    const Engine<A>& e = engine<A>(v.rows);
-    std::vector<Lines<A>> lines;
-    for (int64_t q = 0; q < g; ++q) lines.emplace_back(e, weight + q * n * n, n, n, n, 1);
-    const Scratch packed(checked_mul(ceil_div(v.rows, e.mr) * e.mr, n), sizeof(A));
-    const Scratch shares(checked_numel({lines[0].panels(), e.nr, g, v.rows}), sizeof(A));
+    const int64_t n = v.width, g = v.gates(), state = v.state(), units = weight.units;
+    const Scratch shares(checked_numel({weight.panels, units, g, v.rows}), sizeof(A));
     for (int64_t s = 0; s < v.steps; ++s) {
         const int64_t t = v.at(s), before = s == 0 ? 0 : v.at(s - 1);
         Step<A> step{gates + t * g * state,
@@ -175,14 +276,12 @@ template <class A> void run(const Layer& v, const A* gates, const A* hx, const A
                      nullptr,
                      kept ? kept + (keeps ? t * 4 * state : 0) : nullptr};
         if (v.kind == LSTM) step.c = s == 0 ? cx : cells + before * state, step.cell = cells + t * state;
-        pack_rows(e, step.h, v.rows, n, packed.as<A>());
-        for_panels(v, lines[0].panels(), e.nr, g * n, [&](int64_t j) {
-            const int64_t a = j * e.nr, b = std::min<int64_t>(a + e.nr, n);
-            A* sums = shares.as<A>() + j * g * v.rows * e.nr;
-            for (int64_t q = 0; q < g; ++q)
-                lines[(size_t)q].multiply(packed.as<A>(), v.rows, j,
-                                          Sink<A>{sums + q * v.rows * e.nr, e.nr, 1, nullptr, 0, 0, A(1), A(0)});
-            const Share<A> share{sums, v.rows, e.nr};
+        weight.take(step.h);
+        for_panels(v, weight.panels, int(units), g * n, [&](int64_t j) {
+            const int64_t a = j * units, b = std::min(a + units, n);
+            A* sums = shares.as<A>() + j * g * v.rows * units;
+            weight.multiply(j, sums);
+            const Share<A> share{sums, v.rows, units};
             at_level(MT_BODY {
                 for (int64_t r = 0; r < v.rows; ++r) {
                     if (v.kind == LSTM) lstm_units(step, share, r, n, a, b);
@@ -300,6 +399,14 @@ public:
         args_ += 3;
         return {nullptr, code_};
     }
+    // One that may be a two-byte float beside float32.
+    Dense need_or_narrow(int64_t numel) {
+        const Dense d = parse_dense(args_, numel);
+        if (d.code != code_ && !(code_ == F32 && (d.code == BF16 || d.code == F16)))
+            fail(PyExc_ValueError, "recurrent: operands of two dtypes");
+        args_ += 3;
+        return d;
+    }
     bool none() const { return args_[0] == Py_None; }
     int code() const { return code_; }
 
@@ -314,6 +421,23 @@ template <class F> void dispatch_wide(int code, F&& f) {
     else fail_dtype("recurrent", code);
 }
 
+// How the CPU multiplies this weight.
+template <class A> std::unique_ptr<Shares<A>> shares_of(const Layer& v, const Dense& weight) {
+    const Engine<A>& e = engine<A>(v.rows);
+    if constexpr (std::is_same<A, float>::value)
+        if (weight.code != F32) {
+#if MT_HAS_TILES
+            if (weight.code == BF16 && HalfShares::fits(v))
+                return std::make_unique<HalfShares>(v, weight.as<const uint16_t>());
+#endif
+            const int64_t numel = checked_numel({v.gates(), v.width, v.width});
+            const Scratch wide(numel, sizeof(A));
+            cast_block(wide.as<char>(), F32, weight.data, weight.code, numel);
+            return std::make_unique<WideShares<A>>(v, e, (const A*)wide.as<A>());
+        }
+    return std::make_unique<WideShares<A>>(v, e, weight.as<const A>());
+}
+
 PyObject* recurrent(PyObject*, PyObject* const* args, Py_ssize_t nargs) {
     return guard([&]() -> PyObject* {
         expect_args("recurrent", nargs, 30);
@@ -322,7 +446,7 @@ PyObject* recurrent(PyObject*, PyObject* const* args, Py_ssize_t nargs) {
         const int64_t g = checked_mul(v.gates(), v.width);
         Given given(args);
         const Dense gates = given.need(v.all(v.gates())), hx = given.need(v.state());
-        const Dense cx = given.want(v.state(), v.kind == LSTM), weight = given.need(checked_mul(g, v.width));
+        const Dense cx = given.want(v.state(), v.kind == LSTM), weight = given.need_or_narrow(checked_mul(g, v.width));
         const Dense bias = given.want(g, v.kind == GRU && !given.none()), out = given.need(v.all(1));
         const Dense cells = given.want(v.all(1), v.kind == LSTM);
         const bool gated = v.kind == LSTM || v.kind == GRU;
@@ -331,8 +455,9 @@ PyObject* recurrent(PyObject*, PyObject* const* args, Py_ssize_t nargs) {
         dispatch_wide(given.code(), [&](auto t) {
             using A = decltype(t);
             GilRelease unlocked(saturated_mul(v.all(1), g));
-            run(v, gates.as<const A>(), hx.as<const A>(), cx.as<const A>(), weight.as<const A>(), bias.as<const A>(),
-                out.as<A>(), cells.as<A>(), kept.as<A>(), keeps);
+            const std::unique_ptr<Shares<A>> shares = shares_of<A>(v, weight);
+            run(v, gates.as<const A>(), hx.as<const A>(), cx.as<const A>(), *shares, bias.as<const A>(), out.as<A>(),
+                cells.as<A>(), kept.as<A>(), keeps);
         });
         Py_RETURN_NONE;
     });

@@ -125,6 +125,25 @@ def test_two_byte_floats(name: str) -> None:
         assert a.dtype is torch.bfloat16 and error <= 0.03 * b.detach().abs().max()
 
 
+# Odd widths, widths that fill no panel or several blocks of k, more rows than a tile has.
+@pytest.mark.parametrize("sizes", [(3, 2, 5, 7), (4, 17, 9, 34), (3, 70, 6, 100), (2, 3, 8, 2050), (5, 1, 4, 320)])
+@pytest.mark.parametrize("dtype", ["bfloat16", "float16"])
+def test_weights_of_two_bytes_as_they_are(dtype: str, sizes: Any, threads: Callable[[int], None]) -> None:
+    """Where nothing is recorded. States are rounded to the weight's dtype for the products, at most."""
+    error = 2 ** -(8 if dtype == "bfloat16" else 11)
+    for kind in KINDS.values():
+        leaves = [t.detach() / (math.sqrt(sizes[3]) if k == 4 else 1)
+                  for k, t in enumerate(leaves_of(kind, sizes, "float64", True))]  # fmt: skip
+        leaves = [t.to(getattr(torch, dtype)) for t in leaves]
+        seen = []
+        for n in (1, 3):
+            threads(n)
+            seen.append(native(kind, leaves))
+        for a, again, b in zip(*seen, walked(kind, [t.double() for t in leaves])):
+            assert str(a.dtype) == f"torch.{dtype}" and bool((a == again).all())
+            assert bool(((a.double() - b).abs() <= 4 * error * b.abs().max()).all())
+
+
 def test_a_written_output_is_refused() -> None:
     net = torch.nn.GRU(3, 4)
     out, _ = net(values(2, 3, 3, dtype="float32").requires_grad_())
@@ -155,3 +174,9 @@ def test_wrong_operands_are_refused() -> None:
         _native.recurrent(*fits, 7, 4, 2, 8, False, False)
     with pytest.raises(TypeError):
         _native.recurrent(*fits, 2, 1, 1, 2, False, False)
+    short = (torch.zeros(63, dtype=torch.bfloat16)._storage, 0, torch.bfloat16.code)
+    with pytest.raises(RuntimeError, match="out of bounds for storage"):
+        _native.recurrent(*operand * 2, *none, *short, *none, *operand, *none, *none, 0, 4, 2, 8, False, False)
+    whole = (torch.zeros(64, dtype=torch.float64)._storage, 0, torch.float64.code)
+    with pytest.raises(ValueError, match="two dtypes"):
+        _native.recurrent(*operand * 2, *none, *whole, *none, *operand, *none, *none, 0, 4, 2, 8, False, False)

@@ -1,8 +1,9 @@
 """CPU lines of recurrent networks: one native call for a layer in one direction, and one for its gradient.
 
 Invariant: the composition serves what the kernel is not made for (projections, states to be broadcast, no rows), and
-gradients that are differentiated again. Two-byte floats are widened once for all steps: states between steps keep their
-digits. The gradient of the weights is one product over all steps.
+gradients that are differentiated again. Two-byte floats are widened once for all steps, but for the weight of a call
+that records nothing, which is multiplied as it is: states that are given away keep their digits between steps. The
+gradient of the weights is one product over all steps.
 """
 from __future__ import annotations
 
@@ -13,7 +14,7 @@ from ...._dispatch import registry
 from ...._dispatch.keys import AUTOGRAD, CPU
 from ...._dispatch.op import FnKernel
 from ...._dispatch.state import differentiated, is_grad_enabled
-from ...._dtype import float32
+from ...._dtype import bfloat16, float16, float32
 from ...._ops import recurrent as rows
 from ...._ops.recurrent import Kind, State, Weights
 from ...._tensor_base import TensorBase
@@ -28,12 +29,17 @@ _recurrent_backward: Any = _native.recurrent_backward
 _bgemm: Any = _native.bgemm
 
 
-def _fits(kind: Kind, gates: Any, state: State, w: Weights) -> bool:
+def _fits(kind: Kind, gates: Any, state: State, w: Weights, narrow: bool = False) -> bool:
+    """narrow: the weight may be of two bytes beside float32."""
     dt = gates._dtype
     if dt.name not in ("float32", "float64") or w.w_hr is not None or len(gates._shape) != 3 or 0 in gates._shape:
         return False
     count, width = gates._shape[1], gates._shape[2] // kind.gates
-    tensors = [*state, w.w_hh] if w.b_hh is None else [*state, w.w_hh, w.b_hh]
+    tensors = [*state] if w.b_hh is None else [*state, w.b_hh]
+    if not narrow or dt is not float32 or w.w_hh._dtype not in (bfloat16, float16):
+        tensors.append(w.w_hh)
+    elif w.w_hh._device.type != "cpu":
+        return False
     if any(t._dtype is not dt or t._device.type != "cpu" for t in tensors):
         return False
     return (all(tuple(s._shape) == (count, width) for s in state)
@@ -139,23 +145,28 @@ def _node() -> Any:
 _NODES: list[Any] = []
 
 
-def _widened(run: Any, kind: Kind, gates: Any, state: State, w: Weights, backward: bool) -> tuple[Any, State] | None:
+def _widened(kind: Kind, gates: Any, state: State, w: Weights, backward: bool,
+             recorded: bool) -> tuple[Any, State] | None:
     """Two-byte floats by way of float32, if all of them are; the casts have gradients of their own."""
     dt = gates._dtype
     if not dt.is_floating_point or dt.itemsize != 2 or any(t._dtype is not dt for t in (*state, w.w_hh)):
         return None
     bias = None if w.b_hh is None or w.b_hh._dtype is not dt else w.b_hh.to(float32)
-    wide = Weights(None, w.w_hh.to(float32), None, bias, w.w_hr)
+    wide = Weights(None, w.w_hh.to(float32) if recorded else w.w_hh, None, bias, w.w_hr)
     values, states = gates.to(float32), tuple(s.to(float32) for s in state)
-    if (bias is None) != (w.b_hh is None) or not _fits(kind, values, states, wide):
+    if (bias is None) != (w.b_hh is None) or not _fits(kind, values, states, wide, not recorded):
         return None
-    out, last = run(kind, values, states, wide, backward)
+    out, last = (_record_layer if recorded else _run_wide)(kind, values, states, wide, backward)
     return out.to(dt), tuple(s.to(dt) for s in last)
 
 
 def _run_layer(kind: Kind, gates: Any, state: State, w: Weights, backward: bool) -> tuple[Any, State]:
     if not _fits(kind, gates, state, w):
-        return _widened(_run_layer, kind, gates, state, w, backward) or rows.walk(kind, gates, state, w, backward)
+        return _widened(kind, gates, state, w, backward, False) or rows.walk(kind, gates, state, w, backward)
+    return _run_wide(kind, gates, state, w, backward)
+
+
+def _run_wide(kind: Kind, gates: Any, state: State, w: Weights, backward: bool) -> tuple[Any, State]:
     cx = state[1] if len(state) > 1 else None
     run = Run(kind, gates, state[0], cx, w.w_hh, w.b_hh, backward, False)
     parts = [run.out] if run.cells is None else [run.out, run.cells]
@@ -163,10 +174,10 @@ def _run_layer(kind: Kind, gates: Any, state: State, w: Weights, backward: bool)
 
 
 def _record_layer(kind: Kind, gates: Any, state: State, w: Weights, backward: bool) -> tuple[Any, State]:
-    if not _fits(kind, gates, state, w):
-        return _widened(_record_layer, kind, gates, state, w, backward) or rows.walk(kind, gates, state, w, backward)
     if not is_grad_enabled():
         return _run_layer(kind, gates, state, w, backward)
+    if not _fits(kind, gates, state, w):
+        return _widened(kind, gates, state, w, backward, True) or rows.walk(kind, gates, state, w, backward)
     if not _NODES:
         _NODES.append(_node())
     cx = state[1] if len(state) > 1 else None
