@@ -6,6 +6,7 @@
 #include "caches.h"
 #include "gemm.h"
 #include "halves.h"
+#include "halves_dots.h"
 #include "lanes.h"
 #include "math_core.h"
 #include "tiles.h"
@@ -210,58 +211,77 @@ template <class A> const A* widened_rows(const Source& from, int64_t rows, int64
     return room;
 }
 
+// Scores of rows of queries with a block of keys.
+template <class A>
+void score(const A* queries, const Source& k, int64_t rows, int64_t columns, int64_t width, A scale, A* scores,
+           A* wide) {
+    int64_t step;
+    const A* const key = widened_rows(k, columns, width, wide, step);
+    at_level(MT_BODY {
+        for (int64_t c = 0; c < columns; ++c)
+            for (int64_t r = 0; r < rows; ++r)
+                scores[r * columns + c] = scale * dot_short(queries + r * width, key + c * step, width);
+    });
+}
+
+// A block of values, weighed, to the sums of rows.
+template <class A>
+void add_values(const A* scores, const Source& v, int64_t rows, int64_t columns, int64_t values, A* sums, A* wide) {
+    int64_t value_step;
+    const A* const value = widened_rows(v, columns, values, wide, value_step);
+    at_level(MT_BODY {
+        for (int64_t r = 0; r < rows; ++r) {
+            A* MT_RESTRICT sum = sums + r * values;
+            const A* weight = scores + r * columns;
+            int64_t c = 0;
+            for (; c + 8 <= columns; c += 8) {
+                const A *v0 = value + c * value_step, *v1 = v0 + value_step, *v2 = v1 + value_step;
+                const A* v3 = v2 + value_step;
+                const A *v4 = v3 + value_step, *v5 = v4 + value_step, *v6 = v5 + value_step;
+                const A* v7 = v6 + value_step;
+                const A w0 = weight[c], w1 = weight[c + 1], w2 = weight[c + 2], w3 = weight[c + 3];
+                const A w4 = weight[c + 4], w5 = weight[c + 5], w6 = weight[c + 6], w7 = weight[c + 7];
+#pragma GCC ivdep
+                for (int64_t d = 0; d < values; ++d)
+                    sum[d] += ((w0 * v0[d] + w1 * v1[d]) + (w2 * v2[d] + w3 * v3[d])) +
+                              ((w4 * v4[d] + w5 * v5[d]) + (w6 * v6[d] + w7 * v7[d]));
+            }
+            for (; c < columns; ++c)
+                for (int64_t d = 0; d < values; ++d) sum[d] += weight[c] * value[c * value_step + d];
+        }
+    });
+}
+
 // All queries of one head of keys, when they are few: keys and values are read once, where they lie.
 template <class A> void forward_few(const Job& job, const Results<A>& to, int64_t b, int64_t g, A* room) {
     const int64_t group = job.group(), rows = group * job.queries, width = job.width, values = job.value_width;
     A *scores = room, *sums = scores + rows * KEYS, *top = sums + rows * values, *total = top + rows;
     A *row = total + rows, *queries = row + KEYS, *wide = queries + rows * width;
+    const bool halves = std::is_same<A, float>::value && has_half_rows(job.k.code);
+    const Source lying{(const char*)queries, job.q.code, width, 1};
     std::fill_n(sums, rows * values, A(0));
     std::fill_n(top, rows, -std::numeric_limits<A>::infinity());
     std::fill_n(total, rows, A(0));
     for (int64_t r = 0; r < rows; ++r) {
         const Source q = job.rows(job.q, b, g * group + r / job.queries, r % job.queries);
         const int64_t size = ITEMSIZE[q.code];
-        cast_strided((char*)(queries + r * width), sizeof(A), CodeOf<A>::value, q.data, q.cs * size, q.code, width);
+        const int code = halves ? q.code : CodeOf<A>::value;
+        cast_strided((char*)queries + r * width * ITEMSIZE[code], ITEMSIZE[code], code, q.data, q.cs * size, q.code,
+                     width);
     }
     const int64_t end = job.seen(job.queries);
     for (int64_t j = 0; j < end; j += KEYS) {
         const int64_t columns = std::min(KEYS, end - j);
         const Source k = job.rows(job.k, b, g, j), v = job.rows(job.v, b, g, j);
-        int64_t key_step, value_step;
-        const A* const key = widened_rows(k, columns, width, wide, key_step);
-        const A scale = A(job.scale);
-        at_level(MT_BODY {
-            for (int64_t c = 0; c < columns; ++c)
-                for (int64_t r = 0; r < rows; ++r) {
-                    const A *x = queries + r * width, *y = key + c * key_step;
-                    scores[r * columns + c] = scale * dot_short(x, y, width);
-                }
-        });
+        if constexpr (std::is_same<A, float>::value)
+            if (halves) dot_half_rows(lying, k, rows, columns, width, A(job.scale), scores);
+        if (!halves) score(queries, k, rows, columns, width, A(job.scale), scores, wide);
         for (int64_t h = 0; h < group && (job.has_mask || job.causal); ++h)
             hide(job, b, g * group + h, 0, j, job.queries, columns, scores + h * job.queries * columns, columns, row);
         weigh(scores, columns, rows, columns, top, total, sums, values);
-        const A* const value = widened_rows(v, columns, values, wide, value_step);
-        at_level(MT_BODY {
-            for (int64_t r = 0; r < rows; ++r) {
-                A* MT_RESTRICT sum = sums + r * values;
-                const A* weight = scores + r * columns;
-                int64_t c = 0;
-                for (; c + 8 <= columns; c += 8) {
-                    const A *v0 = value + c * value_step, *v1 = v0 + value_step, *v2 = v1 + value_step;
-                    const A* v3 = v2 + value_step;
-                    const A *v4 = v3 + value_step, *v5 = v4 + value_step, *v6 = v5 + value_step;
-                    const A* v7 = v6 + value_step;
-                    const A w0 = weight[c], w1 = weight[c + 1], w2 = weight[c + 2], w3 = weight[c + 3];
-                    const A w4 = weight[c + 4], w5 = weight[c + 5], w6 = weight[c + 6], w7 = weight[c + 7];
-#pragma GCC ivdep
-                    for (int64_t d = 0; d < values; ++d)
-                        sum[d] += ((w0 * v0[d] + w1 * v1[d]) + (w2 * v2[d] + w3 * v3[d])) +
-                                  ((w4 * v4[d] + w5 * v5[d]) + (w6 * v6[d] + w7 * v7[d]));
-                }
-                for (; c < columns; ++c)
-                    for (int64_t d = 0; d < values; ++d) sum[d] += weight[c] * value[c * value_step + d];
-            }
-        });
+        if constexpr (std::is_same<A, float>::value)
+            if (halves) add_half_rows(scores, v, rows, values, columns, sums);
+        if (!halves) add_values(scores, v, rows, columns, values, sums, wide);
     }
     for (int64_t h = 0; h < group; ++h) {
         const int64_t r = h * job.queries;
@@ -271,8 +291,7 @@ template <class A> void forward_few(const Job& job, const Results<A>& to, int64_
 
 template <class A> void forward(const Job& job, const Results<A>& to) {
     const int64_t rows = job.group() * job.queries;
-    // Tiles take bfloat16 as it lies.
-    const bool dense = job.k.stride[3] == 1 && job.v.stride[3] == 1 && !(job.k.code == BF16 && has_tiles());
+    const bool dense = job.k.stride[3] == 1 && job.v.stride[3] == 1;
     if (rows <= FEW && dense) {
         const int64_t wide = job.k.code == CodeOf<A>::value ? 0 : std::max(job.width, job.value_width);
         const int64_t room =

@@ -380,7 +380,62 @@ template <class T> void multiply(const HalfProduct& one) {
         }
 }
 
+template <class T> void add_weighed(const float* weights, const Source& b, int64_t m, int64_t n, int64_t k,
+                                    float* sums) {
+    constexpr int M = 4, W = 4, ALONE = 8;
+    const T* from = reinterpret_cast<const T*>(b.data);
+    alignas(64) float part[M * W * 16];
+    static_assert(M * W >= ALONE, "the widest row has room");
+    for (int64_t i = 0, count; i < m; i += count) {
+        count = m - i >= M ? M : 1;
+        const int64_t width = (count == M || n <= W * 16 ? W : ALONE) * 16;
+        const float* x = weights + i * k;
+        for (int64_t j = 0; j < n; j += width) {
+            const int64_t wide = std::min(width, n - j);
+            std::fill_n(part, count * width, 0.0f);
+            if (count == M) add_rows<T, M, W>(x, k, from + j, b.rs, wide, part);
+            else if (width == W * 16) add_rows<T, 1, W>(x, k, from + j, b.rs, wide, part);
+            else add_rows<T, 1, ALONE>(x, k, from + j, b.rs, wide, part);
+            at_level(MT_BODY {
+                for (int64_t r = 0; r < count; ++r) {
+                    float* to = sums + (i + r) * n + j;
+                    for (int64_t q = 0; q < wide; ++q) to[q] += part[r * width + q];
+                }
+            });
+        }
+    }
+}
+
 }  // namespace
+
+bool has_half_rows(int code) { return cpu_level == AVX512 && (code == F16 || code == BF16); }
+void dot_half_rows(const Source& a, const Source& b, int64_t m, int64_t n, int64_t k, float scale, float* sums) {
+    const Dots by[4] = {dots_for<1>(a.code), dots_for<2>(a.code), dots_for<3>(a.code), dots_for<4>(a.code)};
+    const auto *x = reinterpret_cast<const uint16_t*>(a.data), *y = reinterpret_cast<const uint16_t*>(b.data);
+    for (int64_t j = 0; j < n; j += 4)
+        for (int64_t i = 0; i < m; i += 4) {
+            const int64_t rows = std::min<int64_t>(4, m - i), columns = std::min<int64_t>(4, n - j);
+            float part[16] = {};
+            for (int64_t p = 0; p < k; p += RUN) {
+                const uint16_t *from[4], *with[4];
+                for (int64_t q = 0; q < 4; ++q) {
+                    from[q] = x + (i + std::min(q, rows - 1)) * a.rs + p;
+                    with[q] = y + (j + std::min(q, columns - 1)) * b.rs + p;
+                }
+                by[rows - 1](from, with, std::min(RUN, k - p), part);
+            }
+            for (int64_t r = 0; r < rows; ++r)
+                for (int64_t c = 0; c < columns; ++c) sums[(i + r) * n + j + c] = scale * part[4 * r + c];
+        }
+}
+void add_half_rows(const float* weights, const Source& b, int64_t m, int64_t n, int64_t k, float* sums) {
+    if (b.code == BF16) add_weighed<BFloat16>(weights, b, m, n, k, sums);
+    else add_weighed<Half>(weights, b, m, n, k, sums);
+}
+#else
+bool has_half_rows(int) { return false; }
+void dot_half_rows(const Source&, const Source&, int64_t, int64_t, int64_t, float, float*) {}
+void add_half_rows(const float*, const Source&, int64_t, int64_t, int64_t, float*) {}
 #endif
 
 bool has_half_dots(const HalfProduct& h) {

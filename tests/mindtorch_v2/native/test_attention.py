@@ -91,6 +91,31 @@ def test_threads_change_nothing(case: int, kind: str) -> None:
         np.testing.assert_array_equal(a, b)
 
 
+# queries, heads of queries and of keys, keys, width, width of values: few rows, read where they lie.
+FEW = [(1, 2, 2, 1, 1, 1), (1, 4, 4, 1000, 64, 64), (1, 8, 2, 385, 80, 130), (1, 4, 2, 383, 33, 7),
+       (2, 2, 2, 50, 600, 65), (3, 2, 2, 770, 16, 200), (4, 1, 1, 13, 7, 129), (1, 6, 2, 768, 128, 128)]  # fmt: skip
+
+
+@pytest.mark.parametrize("sizes", FEW)
+@pytest.mark.parametrize("dtype, digits", [("bfloat16", 8), ("float16", 11)])
+def test_few_queries_of_halves(dtype: str, digits: int, sizes: tuple[int, ...]) -> None:
+    """Keys and values as a cache has them: heads side by side, in longer rows. One rounding, of the result."""
+    queries, heads, key_heads, keys, width, values = sizes
+    rng = np.random.default_rng(3)
+    q = torch.from_numpy(rng.standard_normal((2, heads, queries, width))).to(getattr(torch, dtype))
+    cache = torch.from_numpy(rng.standard_normal((2, keys, key_heads, width + values + 3))).to(q.dtype).transpose(1, 2)
+    k, v = cache[..., 1 : width + 1], cache[..., width + 1 : width + 1 + values]
+    hidden = torch.from_numpy(rng.standard_normal((queries, keys)) > 1)
+    hidden[:, 0] = False
+    mask = torch.zeros(queries, keys, dtype=torch.float64).masked_fill(hidden, -float("inf"))
+    attend = torch.nn.functional.scaled_dot_product_attention
+    for given in (None, mask):
+        got = attend(q, k, v, None if given is None else given.to(q.dtype), enable_gqa=heads != key_heads)
+        want = attend(q.double(), k.double(), v.double(), given, enable_gqa=heads != key_heads)
+        error = (got.double() - want).abs().max().item()
+        assert got.dtype is q.dtype and error <= 1.1 * 2**-digits * want.abs().max().item() + 1e-6
+
+
 def test_any_strides() -> None:
     base = torch.from_numpy(np.random.default_rng(5).standard_normal((3, 40, 2, 16)).astype(np.float32))
     for view in (
