@@ -28,6 +28,8 @@ def disable(fn: Any = None, recursive: bool = True, *, reason: str | None = None
 
     setattr(_fn, "_torchdynamo_disable", True)
     setattr(_fn, "_torchdynamo_orig_callable", fn)
+    # `functools.wraps` of somebody else copies the attribute above, but has another id.
+    setattr(_fn, "_torchdynamo_wrapper_id", id(_fn))
     setattr(_fn, "_torchdynamo_disable_recursive", recursive)
     return _fn
 

@@ -7,6 +7,7 @@ state_dict() and what unwraps modules agree; a function computes what it compute
 from __future__ import annotations
 
 import functools
+from collections.abc import Callable
 from typing import Any
 
 from .. import _inductor
@@ -96,7 +97,17 @@ def compiled(
         return model(*args, **kwargs)
 
     setattr(compile_wrapper, "_torchdynamo_orig_callable", model)
+    setattr(compile_wrapper, "_torchdynamo_wrapper_id", id(compile_wrapper))
     return compile_wrapper
+
+
+def innermost_fn(fn: Callable[..., Any]) -> Callable[..., Any]:
+    """What is under the wrappers of `torch.compile` and `torch._dynamo.disable`; other wrappers are left on."""
+    while hasattr(fn, "_torchdynamo_orig_callable") and getattr(fn, "_torchdynamo_wrapper_id", None) == id(fn):
+        fn = fn._torchdynamo_orig_callable
+        if not callable(fn):
+            raise AssertionError(f"A callable function is expected, but {type(fn)} is provided.")
+    return fn
 
 
 def is_dynamo_supported() -> bool:

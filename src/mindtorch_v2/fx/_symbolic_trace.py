@@ -27,7 +27,7 @@ from ..utils import _pytree as pytree
 from . import _leaves
 from ._codegen import _PyTreeCodeGen, _PyTreeInfo
 from ._compatibility import compatibility
-from ._lazy_graph_module import _make_graph_module
+from ._lazy_graph_module import _LazyGraphModule, _make_graph_module
 from ._names import is_ours, public_module
 from ._patching import _maybe_revert_all_patches as _maybe_revert_all_patches
 from ._patching import _new_patcher, _Patcher
@@ -388,6 +388,8 @@ class Tracer(TracerBase):
     def _trace(self, root: Any, concrete_args: Any) -> Graph:
         is_module = isinstance(root, torch.nn.Module)
         if is_module:
+            # Generating code looks at values; inside a trace they would be proxies.
+            _LazyGraphModule.force_recompile(root)
             self.root = root
             if not hasattr(type(root), self.traced_func_name):
                 raise AssertionError(f"traced_func_name={self.traced_func_name} doesn't exist in {type(root).__name__}")

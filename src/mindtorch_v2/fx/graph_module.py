@@ -125,6 +125,7 @@ def _deserialize_graph_module(
     forward: Callable[..., Any], body: dict[str, Any], graph_module_cls: type | None = None
 ) -> torch.nn.Module:
     """The graph is not written down; it is traced again from the code."""
+    from ._lazy_graph_module import _make_graph_module
     from ._symbolic_trace import Tracer
 
     setattr(_CodeOnlyModule, "forward", forward)
@@ -141,12 +142,31 @@ def _deserialize_graph_module(
         if traces.get(node.name) is not None:
             node.meta["stack_trace"] = traces[node.name]
     graph._tracer_cls = tracer_cls
-    cls: Any = graph_module_cls or GraphModule
-    made: torch.nn.Module = cls(shell, graph, class_name=body.get("_graphmodule_cls_name", "GraphModule"))
+    made: torch.nn.Module = _make_graph_module(
+        shell, graph, class_name=body.get("_graphmodule_cls_name", "GraphModule"), graph_module_cls=graph_module_cls
+    )
     for name, value in body.items():
         if not hasattr(made, name):
             setattr(made, name, value)
     return made
+
+
+def _reduced(body: dict[str, Any], code: PythonCode) -> tuple[Any, ...]:
+    """What a pickle keeps: the attributes and the source, without the graph."""
+    del body["_graph"]
+    return reduce_graph_module, (body, _format_import_block(code.globals))
+
+
+def _reduced_for_package(module: GraphModule, body: dict[str, Any], code: PythonCode, exporter: Any) -> tuple[Any, ...]:
+    """What an archive of `torch.package` keeps: the attributes, and the source as a module of its own."""
+    body["_graphmodule_cls_name"] = type(module).__name__
+    body["_graphmodule_graph_node_meta_stack_trace"] = {
+        node.name: node.meta["stack_trace"] for node in module._graph.nodes if "stack_trace" in node.meta
+    }
+    del body["_graph"]
+    name = f"fx-generated._{exporter.get_unique_id()}"
+    exporter.save_source_string(name, _format_import_block(code.globals, exporter.importer) + code.src)
+    return reduce_package_graph_module, (body, name)
 
 
 # -- calls ----------------------------------------------------------------------------------------------------------
@@ -411,23 +431,10 @@ class GraphModule(torch.nn.Module):
             )
 
     def __reduce__(self) -> tuple[Any, ...]:
-        body = self.__dict__.copy()
-        block = _format_import_block(self.recompile().globals)
-        del body["_graph"]
-        return reduce_graph_module, (body, block)
+        return _reduced(self.__dict__.copy(), self.recompile())
 
     def __reduce_package__(self, exporter: Any) -> tuple[Any, ...]:
-        body = self.__dict__.copy()
-        body["_graphmodule_cls_name"] = type(self).__name__
-        body["_graphmodule_graph_node_meta_stack_trace"] = {
-            node.name: node.meta["stack_trace"] for node in self._graph.nodes if "stack_trace" in node.meta
-        }
-        code = self.recompile()
-        block = _format_import_block(code.globals, exporter.importer)
-        del body["_graph"]
-        name = f"fx-generated._{exporter.get_unique_id()}"
-        exporter.save_source_string(name, block + self.code)
-        return reduce_package_graph_module, (body, name)
+        return _reduced_for_package(self, self.__dict__.copy(), self.recompile(), exporter)
 
     def _deepcopy_init(self) -> Callable[..., None]:
         return GraphModule.__init__
