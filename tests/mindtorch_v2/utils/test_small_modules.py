@@ -1,14 +1,27 @@
-"""Modules of `torch.utils` that PyTorch's own code is made with: locks of files, bytes that grow, bound arguments."""
+"""Modules of `torch.utils` that PyTorch's own code is made with: locks of files, bytes that grow, bound arguments,
+pickles as text.
+"""
 
 from __future__ import annotations
 
+import collections
+import datetime
+import fractions
+import importlib
 import inspect
+import io
+import operator
+import pickle
+import pprint
 import threading
+import zipfile
 from pathlib import Path
 from typing import Any
 
 import pytest
 
+from .. import _oracle
+from .._outcome import outcome
 from .._subject import mindtorch_only, submodule
 from .._subject import subject as torch
 
@@ -111,3 +124,77 @@ def test_optimisers_that_are_given_gradients(kind: str) -> None:
         utils.as_functional_optim(torch.optim.LBFGS)
     with pytest.raises(ValueError, match="empty parameter list"):
         utils.functional_optim_map[torch.optim.SGD]([])
+
+
+class _Kept:
+    def __init__(self, state: Any) -> None:
+        self.state = state
+
+    def __reduce__(self) -> Any:
+        return (operator.itemgetter, (1, "two")) if self.state is None else (_Kept, (), self.state)
+
+
+class _Held(pickle.Pickler):
+    def persistent_id(self, obj: Any) -> Any:
+        return ("storage", 7) if obj is Ellipsis else None
+
+
+def _pickled(value: Any, protocol: int) -> bytes:
+    file = io.BytesIO()
+    _Held(file, protocol).dump(value)
+    return file.getvalue()
+
+
+PICKLED: list[Any] = [
+    {"a": [1, 2.5, None, "é"], "b": (b"x", {3}), "c": ...},
+    _Kept(None),
+    [_Kept({"weight": ...}), _Kept([1] * 40)],
+    collections.OrderedDict(a=1),
+    fractions.Fraction(1, 3),
+    datetime.timedelta(1),
+]
+# A text of one byte that is no UTF-8.
+BROKEN = b"\x80\x02X\x01\x00\x00\x00\xff."
+
+
+def _shown(library: Any, folder: Path) -> Any:
+    tool = importlib.import_module(f"{library.__name__}.utils.show_pickle")
+
+    def printed(*argv: Any) -> str:
+        stream = io.StringIO()
+        tool.main(["", *map(str, argv)], stream)
+        return stream.getvalue()
+
+    def whole() -> str:
+        # Only the program itself teaches `pprint` its objects.
+        printer = pprint.PrettyPrinter(width=40)
+        state = tool.FakeObject("m", "Name", ())
+        state.state = {"weight": list(range(30)), "bias": "b" * 60}
+        made = tool.FakeObject("m", "name", (list(range(30)), "c" * 60))
+        stream = io.StringIO()
+        for one in (state, made, tool.FakeObject("m", "empty", ())):
+            tool.FakeObject.pp_format(printer, one, stream, 2, 1, {}, 1)
+        return stream.getvalue()
+
+    return [
+        *(outcome(lambda f=f: printed(f)) for f in sorted(folder.glob("*.pkl"))),
+        outcome(lambda: printed(f"{folder}/a.zip@in/0.pkl")),
+        outcome(lambda: printed(f"{folder}/a.zip@*/1.p*")),
+        outcome(lambda: printed(f"{folder}/a.zip@*/none")),
+        outcome(lambda: printed(f"{folder}/a.zip@none")),
+        outcome(lambda: printed()),
+        outcome(lambda: tool.main(["", "a", "b"])),
+        outcome(lambda: tool.DumpUnpickler(io.BytesIO(BROKEN)).load()),
+        outcome(lambda: tool.DumpUnpickler(io.BytesIO(BROKEN), catch_invalid_utf8=True).load()),
+        outcome(lambda: repr(tool.FakeClass("a", "b"))),
+        outcome(whole),
+    ]
+
+
+def test_pickles_are_shown_without_what_they_name(tmp_path: Path) -> None:
+    with zipfile.ZipFile(tmp_path / "a.zip", "w") as archive:
+        for i, value in enumerate(PICKLED):
+            for protocol in (0, 2, 4):
+                (tmp_path / f"{i}-{protocol}.pkl").write_bytes(_pickled(value, protocol))
+            archive.writestr(f"in/{i}.pkl", _pickled(value, 2))
+    assert _shown(torch, tmp_path) == _shown(_oracle.load(), tmp_path)
