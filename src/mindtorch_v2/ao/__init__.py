@@ -1,11 +1,11 @@
-"""`torch.ao`: importable; quantization and sparsity by PyTorch's own tools are not served."""
+"""`torch.ao`: pruning by masks; quantization by PyTorch's own tools is importable and not served."""
 
 from __future__ import annotations
 
 from importlib import import_module
 from typing import Any
 
-__all__ = ["nn", "quantization"]
+__all__ = ["nn", "pruning", "quantization"]
 
 
 def __getattr__(name: str) -> Any:

@@ -1,0 +1,1 @@
+"""Schedulers: how sparse a sparsifier makes its tensors, by epoch."""

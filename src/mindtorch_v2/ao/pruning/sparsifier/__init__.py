@@ -1,0 +1,1 @@
+"""Sparsifiers: which elements of a model's tensors stay."""
