@@ -117,6 +117,8 @@ def _kind_of(number: int) -> Any:
 
 def export(t: Any, stream: Any = -1, max_version: Any = None, dl_device: Any = None, copy: Any = None) -> Any:
     """`t.__dlpack__()`."""
+    if not isinstance(t, TensorBase):
+        raise AttributeError(f"'{type(t).__name__}' object has no attribute 'requires_grad'")
     usual = dl_device is None and (copy is None or copy is False) and (stream is None or type(stream) is int)
     if usual and (stream is None or stream == -1) and _is_plain(t):
         return _capsule(t, (_CPU_DEVICE, 0), stream, max_version is not None and not max_version[0] < 1, copy)

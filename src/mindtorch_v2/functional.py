@@ -60,7 +60,7 @@ def tensordot(a: Any, b: Any, dims: Any = 2, out: Any = None) -> Any:
             raise RuntimeError(f"tensordot expects dims < ndim_a or ndim_b, but got dims={dims}")
         first, second = tuple(range(-dims, 0)), tuple(range(dims))
     else:
-        if not isinstance(dims, (list, tuple)) or len(dims) != 2:
+        if not isinstance(dims, (list, tuple)):
             raise RuntimeError(
                 "tensordot expects dims to be int or tuple[list[int], list[int]] or list[list[int]] "
                 f"containing two lists, but got dims={dims}"

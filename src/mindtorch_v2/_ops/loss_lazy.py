@@ -53,7 +53,9 @@ composite("margin_ranking_loss(Tensor input1, Tensor input2, Tensor target, floa
 
 def _hinge(self: Any, target: Any, margin: float, reduction: int) -> Any:
     zero = self.new_zeros(())
-    apart = _where.call((target == 1, zero, (margin - self).clamp_min(0)))
+    # The margin is of the input's dtype: integers stay integers, which have no mean.
+    slack = margin - self if self._dtype.is_inexact else self.new_full(self._shape, margin) - self
+    apart = _where.call((target == 1, zero, slack.clamp_min(0)))
     near = _where.call((target == -1, zero, self))
     return reduced(apart + near, reduction)
 

@@ -364,8 +364,6 @@ def _declare_adaptive_mean(rank: int) -> None:
 
     @KeptRule
     def mean_meta(self: Any, output_size: Ints) -> Spec:
-        if len(output_size) == 1:
-            output_size = tuple(output_size) * rank
         if len(output_size) != rank:
             raise RuntimeError(f"{mean}: output_size must be {rank}")
         shape = _adapted(self, output_size, mean, rank, "")
@@ -398,8 +396,6 @@ def _declare_adaptive_mean(rank: int) -> None:
         grad=dict(self=lambda g, self: mean_backward.call((g, self))))
 
     def adaptive_mean(self: Any, output_size: Ints) -> Any:
-        if len(output_size) == 1:
-            output_size = tuple(output_size) * rank
         if len(output_size) != rank:
             raise RuntimeError(f"{mean}: output_size must be {rank}")
         if any(s < 0 for s in output_size):

@@ -130,6 +130,10 @@ def meshgrid(*tensors: Any, indexing: str | None = None) -> Any:
     if indexing is None:
         warn("torch.meshgrid: in an upcoming release, it will be required to pass the indexing argument.")
         indexing = "ij"
+    elif isinstance(indexing, bytes):
+        indexing = indexing.decode()
+    elif not isinstance(indexing, str):
+        raise TypeError(f"meshgrid(): argument 'indexing' must be str, not {type(indexing).__name__}")
     for t in items:
         if t._dtype is not items[0]._dtype:
             raise RuntimeError("meshgrid expects all tensors to have the same dtype")

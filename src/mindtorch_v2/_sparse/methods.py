@@ -280,9 +280,9 @@ def _sparse_addmm(self: Any, mat1: Any, mat2: Any, *, beta: Any = 1, alpha: Any 
 
 
 @overridable
-def dsmm(input: Any, mat2: Any) -> Any:
+def dsmm(input: Any, mat2: Any, *, out: Any = None) -> Any:
     """`torch.mm` under an old name."""
-    return torch.mm(input, mat2)
+    return torch.mm(input, mat2, out=out)
 
 
 hsmm = hspmm

@@ -126,8 +126,6 @@ def _sizes(input: Tensor, output_size: Any, rank: int) -> Ints:
                 break
         else:
             return output_size
-    if output_size is None:
-        output_size = (None,) * rank
     if len(input.shape) <= len(output_size):
         raise ValueError(f"Input dimension should be at least {len(output_size) + 1}")
     return tuple(s if v is None else v for v, s in zip(output_size, input.shape[-len(output_size) :]))
@@ -146,15 +144,22 @@ def adaptive_max_pool1d(input: Tensor, output_size: Any, return_indices: bool = 
     return both if return_indices else both[0]
 
 
+def _max_sizes(input: Tensor, output_size: Any, rank: int) -> Ints:
+    sizes = _sizes(input, output_size, rank)
+    if len(sizes) != rank:
+        raise RuntimeError(f"adaptive_max_pool{rank}d(): internal error: output_size.size() must be {rank}")
+    return sizes
+
+
 def adaptive_max_pool2d(input: Tensor, output_size: Any, return_indices: bool = False) -> Any:
     with_indices = bool(return_indices)
-    both = row("pool", "adaptive_max_pool2d").call((input, _sizes(input, output_size, 2)))
+    both = row("pool", "adaptive_max_pool2d").call((input, _max_sizes(input, output_size, 2)))
     return both if with_indices else both[0]
 
 
 def adaptive_max_pool3d(input: Tensor, output_size: Any, return_indices: bool = False) -> Any:
     with_indices = bool(return_indices)
-    both = row("pool", "adaptive_max_pool3d").call((input, _sizes(input, output_size, 3)))
+    both = row("pool", "adaptive_max_pool3d").call((input, _max_sizes(input, output_size, 3)))
     return both if with_indices else both[0]
 
 
