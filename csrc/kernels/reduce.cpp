@@ -125,8 +125,8 @@ template <class Step, class T, class S> MT_INLINE void fold_row(const char* data
         for (int64_t i = 0; i < n; i += RUN)
             total = Step::run(total, (W)fold_small<Step>(x + i, n - i < RUN ? n - i : RUN));
     } else if constexpr (std::is_same<E, W>::value || IsComplex<E>::value) {
-        for (int64_t i = 0; i < n; i += RUN)
-            total = Step::run(total, widened<W>(fold_run<Step, T>(x + i, n - i < RUN ? n - i : RUN)));
+        for (int64_t i = 0, run = is_extreme<Step> ? n : RUN; i < n; i += run)  // extremes are not rounded
+            total = Step::run(total, widened<W>(fold_run<Step, T>(x + i, n - i < run ? n - i : run)));
     } else {
         // Four elements are joined in their own precision, everything else in the wide one.
         constexpr int64_t L = 16;
