@@ -75,6 +75,32 @@ MT_CLONES void scan_columns(char* op, int64_t os, const char* ap, int64_t as, in
     }
 }
 
+// Up to four dense lanes of two-byte floats: they become float32 and come back by vectors, a stretch at a time.
+template <class T, bool PRODUCT>
+MT_CLONES void scan_stretches(char* op, int64_t onext, const char* ap, int64_t anext, int64_t n, int count) {
+    constexpr int64_t STRETCH = 256;
+    float value[4][STRETCH], acc[4];
+    for (int j = 0; j < 4; ++j) acc[j] = neutral<float, PRODUCT>();
+    for (int64_t at = 0; at < n; at += STRETCH) {
+        const int64_t m = n - at < STRETCH ? n - at : STRETCH;
+        for (int j = 0; j < count; ++j) {
+            const T* a = reinterpret_cast<const T*>(ap + j * anext) + at;
+            for (int64_t i = 0; i < m; ++i) value[j][i] = to_acc(a[i]);
+        }
+        if (count == 4) {
+            for (int64_t i = 0; i < m; ++i)
+                for (int j = 0; j < 4; ++j) value[j][i] = acc[j] = join<float, PRODUCT>(acc[j], value[j][i]);
+        } else {
+            for (int j = 0; j < count; ++j)
+                for (int64_t i = 0; i < m; ++i) value[j][i] = acc[j] = join<float, PRODUCT>(acc[j], value[j][i]);
+        }
+        for (int j = 0; j < count; ++j) {
+            T* o = reinterpret_cast<T*>(op + j * onext) + at;
+            for (int64_t i = 0; i < m; ++i) o[i] = convert<T>(value[j][i]);
+        }
+    }
+}
+
 template <class T, bool PRODUCT> void scan_run(const Lanes<2>& lanes) {
     const int64_t n = lanes.length, os = lanes.step[0], as = lanes.step[1];
     const int64_t onext = lanes.loop.step[0][0], anext = lanes.loop.step[1][0];
@@ -86,6 +112,14 @@ template <class T, bool PRODUCT> void scan_run(const Lanes<2>& lanes) {
             return;
         }
         int64_t j = 0;
+        if constexpr (std::is_same<typename ScanAcc<T>::t, float>::value) {
+            if (as == (int64_t)sizeof(T) && os == (int64_t)sizeof(T)) {
+                for (; j < count; j += 4)
+                    scan_stretches<T, PRODUCT>(p[0] + j * onext, onext, p[1] + j * anext, anext, n,
+                                               (int)std::min<int64_t>(4, count - j));
+                return;
+            }
+        }
         for (; j + 4 <= count; j += 4)
             scan_lanes<T, PRODUCT, 4>(p[0] + j * onext, os, onext, p[1] + j * anext, as, anext, n);
         for (; j < count; ++j) scan_lanes<T, PRODUCT, 1>(p[0] + j * onext, os, 0, p[1] + j * anext, as, 0, n);

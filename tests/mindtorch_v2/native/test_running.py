@@ -75,3 +75,33 @@ def test_extremes_of_float64(name: str, n: int) -> None:
     x[2, n // 2] = np.nan
     np.testing.assert_array_equal(getattr(torch, name)(torch.from_numpy(x), 1).numpy(), getattr(np, name)(x, 1))
     np.testing.assert_array_equal(getattr(torch, name)(torch.from_numpy(x[:2])).numpy(), getattr(np, name)(x[:2]))
+
+
+@pytest.mark.parametrize("dtype", ["float16", "bfloat16"])
+@pytest.mark.parametrize("shape", [(1, 700), (5, 257), (9, 31), (4, 1), (2, 3, 300)], ids=str)
+def test_running_sums_of_two_byte_floats(shape: tuple[int, ...], dtype: str) -> None:
+    kind = getattr(torch, dtype)
+    x = torch.from_numpy(np.random.default_rng(1).uniform(-1, 1.01, shape).astype(np.float32)).to(kind)
+    wide = x.float().numpy()
+    for name, join in (("cumsum", np.add), ("cumprod", np.multiply)):
+        want = torch.from_numpy(join.accumulate(wide, axis=-1, dtype=np.float32)).to(kind).float().numpy()
+        for given in (x, torch.stack([x, x], -1)[..., 0], torch.cat([x, x], -1)[..., : shape[-1]]):
+            np.testing.assert_array_equal(getattr(given, name)(-1).float().numpy(), want)
+        target = x.clone()
+        getattr(target, name + "_")(-1)
+        np.testing.assert_array_equal(target.float().numpy(), want)
+
+
+@pytest.mark.parametrize("dtype", ["int8", "uint8", "int16", "float32", "float64"])
+def test_extremes_of_long_rows(dtype: str) -> None:
+    for n in (31, 33, 511, 1025, 5000, 70_001):
+        for at in (0, n // 2, n - 2, n - 1):
+            x = np.full(n, 5, dtype)
+            x[at] = 9
+            x[n - 1 - at] = 2
+            given = torch.from_numpy(x)
+            assert (given.max().item(), given.min().item()) == (x.max(), x.min())
+            assert [v.item() for v in torch.aminmax(given)] == [x.min(), x.max()]
+            if x.dtype.kind == "f":
+                x[at] = np.nan
+                assert np.isnan([given.max().item(), given.min().item()]).all()
