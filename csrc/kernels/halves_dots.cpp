@@ -333,13 +333,40 @@ template <class T> void rows(const HalfProduct& h, int64_t begin, int64_t end, i
     }
 }
 
+// More rows than are added up at a time, columns [first, last): a few rows of b, which may lie far apart, for all of a
+// before the next ones. x: a in float, by blocks of k and of four rows, zeros behind the last.
+constexpr int64_t NEAR = 64;
+template <class T> void widen_rows(const HalfProduct& h, float* x) {
+    const T* a = reinterpret_cast<const T*>(h.a.data);
+    for (int64_t p = 0; p < h.k; p += NEAR)
+        for (int64_t i = 0; i < ceil_div(h.m, 4) * 4; ++i)
+            for (int64_t q = p; q < std::min(p + NEAR, h.k); ++q)
+                *x++ = i < h.m ? widen(a[i * h.a.rs + q * h.a.cs]) : 0.0f;
+}
+template <class T> void strip_of_rows(const HalfProduct& h, const float* x, int64_t first, int64_t last) {
+    constexpr int64_t WIDTH = 64;
+    const T* b = reinterpret_cast<const T*>(h.b.data);
+    alignas(64) float sums[FEW * WIDTH];
+    for (int64_t j = first; j < last; j += WIDTH) {
+        const int64_t wide = std::min(WIDTH, last - j);
+        const float* at = x;
+        std::fill_n(sums, FEW * WIDTH, 0.0f);
+        for (int64_t p = 0; p < h.k; p += NEAR)
+            for (int64_t i = 0, k = std::min(NEAR, h.k - p); i < h.m; i += 4, at += 4 * k)
+                add_rows<T, 4, WIDTH / 16>(at, k, b + p * h.b.rs + j, h.b.rs, wide, sums + i * WIDTH);
+        for (int64_t i = 0; i < h.m; ++i) put_row<T>(h, i, j, sums + i * WIDTH, wide);
+    }
+}
+
 // The few rows may lie in any way: they are copied first. Where the CPU multiplies tiles, fewer rows are few.
 bool takes_dots(const HalfProduct& h) {
     return h.b.rs == 1 && h.m <= (h.a.code == BF16 && has_tiles() ? FEW_ROWS : FEW) &&
            (h.a.cs == 1 ? h.m <= h.n : 8 * h.m <= h.n) && h.k >= 32;
 }
+// Rows up to which a matrix is not worth widening and packing; bfloat16 is packed as it is.
+int64_t few_rows(const HalfProduct& h) { return h.a.code == F16 ? FEW : FEW_ROWS; }
 bool takes_rows(const HalfProduct& h) {
-    return h.b.cs == 1 && h.n >= 16 && (h.m <= FEW_ROWS || (h.k <= SHORT && h.out.cs == 1));
+    return h.b.cs == 1 && h.n >= 16 && (h.m <= few_rows(h) || (h.k <= SHORT && h.out.cs == 1));
 }
 template <class T> void multiply(const HalfProduct& one) {
     constexpr int64_t WORK = 1 << 18;
@@ -367,7 +394,14 @@ template <class T> void multiply(const HalfProduct& one) {
                 return multiply_short_pairs(*h);
 #endif
             constexpr int64_t STRIP = 128;
-            if (h->m <= FEW_ROWS)
+            if (h->m > FEW_ROWS && h->m <= few_rows(*h) && h->k > SHORT) {
+                const Scratch room(checked_mul(ceil_div(h->m, 4) * 4, h->k), sizeof(float));
+                widen_rows<T>(*h, room.as<float>());
+                parallel_for(ceil_div(h->n, STRIP), std::max<int64_t>(1, grain / (STRIP * h->m)),
+                             [&](int64_t begin, int64_t end) {
+                                 strip_of_rows<T>(*h, room.as<float>(), begin * STRIP, std::min(end * STRIP, h->n));
+                             });
+            } else if (h->m <= FEW_ROWS)
                 parallel_for(ceil_div(h->n, STRIP), std::max<int64_t>(1, grain / (STRIP * h->m)),
                              [&](int64_t begin, int64_t end) {
                                  rows<T>(*h, 0, h->m, begin * STRIP, std::min(end * STRIP, h->n));
