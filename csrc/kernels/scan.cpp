@@ -255,11 +255,15 @@ template <class T> void sort_run(const Lanes<3>& lanes, bool descending) {
     });
 }
 
-// The k smallest entries in order: a heap of the best so far, whose worst tells which keys are worth a look.
+// The k smallest entries in order. A few of them are kept in order, more in a heap; the worst tells which keys are worth
+// a look.
 template <class E, class K> void smallest(const K* keys, int64_t n, E* best, int64_t k) {
+    const bool ordered = k <= 16;
     for (int64_t i = 0; i < k; ++i) best[i] = entry_of<E>(keys[i], i);
-    std::make_heap(best, best + k);
-    K worst = key_in<K>(best[0]);
+    if (ordered) std::sort(best, best + k);
+    else std::make_heap(best, best + k);
+    const E& last = best[ordered ? k - 1 : 0];
+    K worst = key_in<K>(last);
     constexpr int64_t STEP = 32;
     for (int64_t at = k; at < n; at += STEP) {
         const int64_t end = n - at < STEP ? n : at + STEP;
@@ -269,13 +273,20 @@ template <class E, class K> void smallest(const K* keys, int64_t n, E* best, int
         else seen = 1;
         for (int64_t i = at; seen && i < end; ++i) {
             if (keys[i] >= worst) continue;  // of equals, the first
-            std::pop_heap(best, best + k);
-            best[k - 1] = entry_of<E>(keys[i], i);
-            std::push_heap(best, best + k);
-            worst = key_in<K>(best[0]);
+            const E entry = entry_of<E>(keys[i], i);
+            if (ordered) {
+                int64_t j = k - 1;
+                for (; j > 0 && entry < best[j - 1]; --j) best[j] = best[j - 1];
+                best[j] = entry;
+            } else {
+                std::pop_heap(best, best + k);
+                best[k - 1] = entry;
+                std::push_heap(best, best + k);
+            }
+            worst = key_in<K>(last);
         }
     }
-    std::sort_heap(best, best + k);
+    if (!ordered) std::sort_heap(best, best + k);
 }
 
 // The k smallest entries as they stand, of equals the first ones. There is room for one more.
