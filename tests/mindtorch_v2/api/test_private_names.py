@@ -165,6 +165,27 @@ vmap(lambda a, b: a * b, (0, None), 1)(x, x[0])
 vmap(lambda a: (a, None), allow_none_pass_through=True)(x)
 vmap(lambda a: (a, None, a.sum()), 0, (1, 0, 0), True)(x)
 vmap(lambda a: (a, None))(x)
+vmap(lambda a: [a])(x)
+vmap(lambda a: 3)(x)
+vmap(lambda a: a, 0, (1,))(x)
+vmap(lambda a: a, 0, 'lol')(x)
+vmap(lambda a: a, 0, ('lol',))(x)
+vmap(lambda a: a, 0, None)(x)
+vmap(lambda a: a, 0, (0, 0))(x)
+vmap(lambda a: (a, a), 0, (0,))(x)
+vmap(lambda a: (a, None), 0, (0,), True)(x)
+vmap(lambda a: (a, None), 0, (1, 0), True)(x)
+vmap(lambda a: a)(x[0, 0])
+vmap(lambda a: a, -1)(x)
+vmap(lambda a: a, (2,))(x)
+vmap(lambda a: a[0] + a[1], ([1, 3],))([x, x])
+vmap(lambda a: a[0] + a[1], ([1, -1],))([x, x])
+vmap(lambda a, b: a, (0, -1))(3, x)
+vmap(lambda a, b: a, ('a', -1))(x, x)
+vmap(lambda a: a, 'a')(x)
+vmap(lambda a: a, (0, 0))(x)
+vmap(lambda a: a)()
+vmap(lambda a, b: a + b)(x, x[:1])
 """
 _MASKED = """
 [masked._canonical_dim(d, 3) for d in (None, (), -1, (0, -2), (1, -3), 2)]
@@ -300,3 +321,14 @@ def test_a_named_stretch_is_in_the_profile() -> None:
         torch.ops.profiler._record_function_exit(by_tensor)
     names = {event.name for event in profile.events()}
     assert {"by_tensor", "by_object"} <= names
+
+
+def test_the_first_vmap_names_the_one_to_use() -> None:
+    def warned(library: Any) -> Any:
+        first = import_module(f"{library.__name__}._vmap_internals").vmap
+        with warnings.catch_warnings(record=True) as caught:
+            warnings.simplefilter("always")
+            result = first(lambda a: a * 2)(library.ones(2)).tolist()
+        return result, [(w.category, str(w.message)) for w in caught]
+
+    assert warned(torch) == warned(_oracle.load())
