@@ -205,7 +205,7 @@ def _form(o: Op, spread: bool, is_method: bool, count: int) -> tuple[Any, ...]:
     args = o.schema.args
     out = _OTHER_OUT
     if not is_method:
-        out = _NO_OUT if o.row.out_op is None else _ONE_OUT if has_one_out(o) else _OTHER_OUT
+        out = _NO_OUT if o.row.public_out is None else _ONE_OUT if has_one_out(o) else _OTHER_OUT
     lists = [i for i, a in enumerate(args) if a.is_list and not a.kwonly]
     devices = [i for i, a in enumerate(args) if a.kind == "Device"]
     return (

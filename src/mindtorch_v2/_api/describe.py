@@ -76,7 +76,7 @@ def parameters(op: Op, is_method: bool) -> list[Parameter]:
         default = _default(a) if a.has_default and not mine else None
         found.append(Parameter(name, hint(a, bool(op.numbers >> i & 1)), default, a.kwonly, mine))
     kinds = {a.kind for a in op.schema.args}
-    if op.row.out_op is not None and not is_method:
+    if op.row.public_out is not None and not is_method:
         target = "Tensor" if len(op.schema.returns) == 1 else "Sequence[Tensor]"
         found.append(Parameter("out", target + " | None", "None", True, False))
     if "Layout" in kinds and "Device" in kinds:
@@ -168,7 +168,7 @@ def _forms(name: str, ops: list[Op], is_method: bool) -> str:
         forms.append(f"Tensor.{name}")
     if any(o.row.inplace_op is not None for o in ops):
         forms.append(f"Tensor.{name}_ (in place)")
-    if any(o.row.out_op is not None for o in ops):
+    if any(o.row.public_out is not None for o in ops):
         forms.append(f"torch.{name}(..., out=)")
     known = any(o.rule or o.is_view or o.composite or o.functional or row.fallback for o in ops)
     where = "cpu, meta, npu" if known else "cpu, npu"

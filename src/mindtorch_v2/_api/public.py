@@ -146,7 +146,7 @@ def _single(name: str, o: Op, is_method: bool, overloads: Overloads) -> Callable
     params, late, body = _parameters(name, o, is_method, shown, space)
     spread = spreads(o, is_method)
     names = list(shown)
-    if o.row.out_op is not None and not is_method:
+    if o.row.public_out is not None and not is_method:
         late.append("out=None")
         names.append("out")
     if has_options(o):
@@ -248,7 +248,7 @@ def _returns(name: str, o: Op, is_method: bool, shown: list[str]) -> list[str]:
     options = has_options(o)
     if options:
         lines.append("    if device is None:\n        device = _default_device()")
-    if o.row.out_op is not None and not is_method:
+    if o.row.public_out is not None and not is_method:
         lines.append(f"    if out is not None:\n        return _out(_op, {given}, out)")
     if options:
         lines.append(

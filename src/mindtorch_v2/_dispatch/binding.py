@@ -526,7 +526,7 @@ def has_one_out(op: Op) -> bool:
 
 def takes_out(op: Op, out: Any) -> bool:
     """Whether there is a form with `out=`, for one tensor or for a tuple of them."""
-    if op.row is None or op.row.out_op is None:
+    if op.row is None or op.row.public_out is None:
         return False
     if has_one_out(op):
         return out is None or isinstance(out, TensorBase)

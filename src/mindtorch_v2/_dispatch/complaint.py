@@ -132,7 +132,7 @@ def row_text(op: Op, method: bool) -> str:
         name = "input" if a.name == "self" and not a.is_list else a.name
         default = str(a.default).replace(", ", ",")
         parts.append(f"{kind_text(a)} {name}" + (f" = {default}" if a.has_default else ""))
-    if not method and op.row is not None and op.row.out_op is not None:
+    if not method and op.row is not None and op.row.public_out is not None:
         kind = "Tensor" if has_one_out(op) else "tuple of Tensors"
         parts += ([] if star else ["*"]) + [f"{kind} out = None"]
     return ", ".join(parts)

@@ -29,6 +29,9 @@ LOADING: list[str] = ["create"]
 Out = Target | tuple[Target, ...] | Callable[..., Target | tuple[Target, ...]]
 
 
+_OUT_IN_OPS_ONLY = frozenset(("count_nonzero", "diag_embed"))
+
+
 class Row:
     """What was declared, for documentation, tests and the support matrix."""
 
@@ -44,6 +47,11 @@ class Row:
         self.view_kernel: Kernel | None = None
         self.fallback: Kernel | None = None
         self.doc = ""
+
+    @property
+    def public_out(self) -> Op | None:
+        """The form with `out=` of the public function; of a few operators only `torch.ops` has it."""
+        return None if self.op.name in _OUT_IN_OPS_ONLY else self.out_op
 
 
 class PointwiseRule:
