@@ -460,6 +460,25 @@ bool in_one_block(int code, int64_t k) {
     return (code == BF16 && cpu_has_bf16 ? ceil_div(k, 2) : k) <= KC;
 }
 
+// The same for so few rows that packing b would cost more than it saves: whole panels of it are read where they lie.
+template <class A> int64_t multiply_lying(const Maker<A>& maker, const Source& a, const Source& b, int64_t m, int64_t n,
+                                          int64_t k, const Sink<A>& to) {
+    const Engine<A>& e = maker.e;
+    if (maker.pairs || b.code != CodeOf<A>::value || b.cs != 1 || m > e.mr) return 0;
+    const int64_t depth = maker.depth(k), whole = n / e.nr * e.nr;
+    const Scratch room(checked_mul(depth, e.mr + 32), sizeof(A));
+    int64_t offset[KC + 8];
+    for (int64_t p = 0; p < depth; ++p) offset[p] = p * b.rs;
+    for (int64_t p = 0; p < k && whole; p += depth) {
+        const int64_t kb = std::min(depth, k - p);
+        maker.pack(room.as<A>(), e.mr, a, a.rs, a.cs, m, p, kb, k, room.as<A>() + depth * e.mr);
+        for (int64_t j = 0; j < whole; j += e.nr)
+            sink_tile(e, room.as<A>(), reinterpret_cast<const A*>(b.data) + p * b.rs + j, kb, to, 0, j, m, e.nr, p == 0,
+                      offset, p + kb == k);
+    }
+    return whole;
+}
+
 template <class A>
 void gemm_block(const Source& a, const Source& b, int64_t m, int64_t n, int64_t k, const Sink<A>& to) {
     if constexpr (std::is_same<A, float>::value)
@@ -476,7 +495,7 @@ void gemm_block(const Source& a, const Source& b, int64_t m, int64_t n, int64_t 
     A* pa = room.as<A>();
     A* pb = pa + depth * rows;
     A* wide = pb + depth * columns;  // one panel, before it is packed
-    for (int64_t j = 0; j < n; j += nc)
+    for (int64_t j = multiply_lying(maker, a, b, m, n, k, to); j < n; j += nc)
         for (int64_t p = 0; p < all; p += depth) {
             const int64_t kb = std::min(depth, all - p), nb = std::min(nc, n - j);
             Source part = b;
