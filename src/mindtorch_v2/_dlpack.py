@@ -115,9 +115,13 @@ def _kind_of(number: int) -> Any:
     return DLDeviceType(number)
 
 
+def _is_tensor(t: Any) -> bool:
+    return isinstance(t, TensorBase)
+
+
 def export(t: Any, stream: Any = -1, max_version: Any = None, dl_device: Any = None, copy: Any = None) -> Any:
     """`t.__dlpack__()`."""
-    if not isinstance(t, TensorBase):
+    if not _is_tensor(t):
         raise AttributeError(f"'{type(t).__name__}' object has no attribute 'requires_grad'")
     usual = dl_device is None and (copy is None or copy is False) and (stream is None or type(stream) is int)
     if usual and (stream is None or stream == -1) and _is_plain(t):

@@ -121,7 +121,7 @@ atleast_2d = _at_least("atleast_2d", _atleast_2d)
 atleast_3d = _at_least("atleast_3d", _atleast_3d)
 
 
-def meshgrid(*tensors: Any, indexing: str | None = None) -> Any:
+def meshgrid(*tensors: Any, indexing: Any = None) -> Any:
     """meshgrid(*tensors, indexing=None): coordinate grids, as views of one-dimensional tensors."""
     items = view.only_tensors(
         tensors[0] if len(tensors) == 1 and isinstance(tensors[0], (list, tuple)) else tensors)

@@ -207,7 +207,7 @@ class Alike(NamedTuple):
 
     `words` refuses others, `own` has what is said of single places. What is said of a mixed call whose first dtype is
     not among `accepts` names `kernel`. With `casts` dtypes are promoted, and the result must be castable to that of
-    `first`. What is at `index`, if that is a place, must be int64. With `idle` nothing is asked without elements.
+    `first`. What is at `whole`, if that is a place, must be int64. With `idle` nothing is asked without elements.
     """
 
     first: int
@@ -218,7 +218,7 @@ class Alike(NamedTuple):
     accepts: int
     kernel: str
     casts: bool
-    index: int
+    whole: int
     idle: bool
 
 
@@ -242,7 +242,7 @@ def _alike(
     own: dict[int, str] | None = None,
     accepts: int = ANY,
     kernel: str = "{}",
-    index: int = -1,
+    whole: int = -1,
 ) -> None:
     for name in names.split():
         ALIKE[name] = Alike(
@@ -254,7 +254,7 @@ def _alike(
             accepts,
             kernel.format(name),
             words is _CAST,
-            index,
+            whole,
             words is _SCALAR,
         )
 
@@ -263,13 +263,13 @@ for _kind in ("reflection", "replication"):
     for _rank in (1, 2, 3):
         _alike(f"{_kind}_pad{_rank}d_backward", 0, (1,), accepts=FLOATS | COMPLEX)
 _POOLED = "expected dtype {c_want} for `gradOutput` but got dtype {c_got}"
-_alike("adaptive_max_pool2d_backward", 1, (0,), _POOLED.replace("gradOutput", "grad_output"), index=2)
-_alike("adaptive_max_pool3d_backward", 1, (0,), _POOLED, index=2)
-_alike("max_pool2d_with_indices_backward max_pool3d_with_indices_backward", 1, (0,), _POOLED, index=7)
+_alike("adaptive_max_pool2d_backward", 1, (0,), _POOLED.replace("gradOutput", "grad_output"), whole=2)
+_alike("adaptive_max_pool3d_backward", 1, (0,), _POOLED, whole=2)
+_alike("max_pool2d_with_indices_backward max_pool3d_with_indices_backward", 1, (0,), _POOLED, whole=7)
 _alike("avg_pool2d_backward", 1, (0,), _POOLED)
 _alike("avg_pool3d_backward", 1, (0,), accepts=WIDE_FLOATS | INT64, kernel="{}_out_frame")
 _FRACTIONAL = "fractional_max_pool2d_backward fractional_max_pool3d_backward"
-_alike(_FRACTIONAL, 1, (0,), accepts=FLOATS, kernel="{}_out_frame", index=4)
+_alike(_FRACTIONAL, 1, (0,), accepts=FLOATS, kernel="{}_out_frame", whole=4)
 _alike("convolution_backward", 0, (1, 2))
 _alike("_embedding_bag_per_sample_weights_backward", 0, (1,), accepts=FLOATS, kernel="{}_cpu")
 _alike("native_batch_norm_backward", 1, (0,), parameters=(3, 4, 5, 6), accepts=FLOATS, kernel="batch_norm_backward_cpu")

@@ -70,7 +70,7 @@ class OneDtype(Kernel):
         self.said: Final = said
         self.first: Final[i64] = said.first
         self.others: Final[tuple[int, ...]] = said.others + said.parameters
-        self.index: Final[i64] = said.index
+        self.whole: Final[i64] = said.whole
         self.calls_ops = kernel.calls_ops
         self.guarded = kernel.guarded
 
@@ -83,8 +83,8 @@ class OneDtype(Kernel):
             t = args[i] if i < len(args) else None
             if isinstance(t, TensorBase) and t._dtype is not dt:
                 return True
-        if self.index >= 0:
-            places = args[self.index]
+        if self.whole >= 0:
+            places = args[self.whole]
             return isinstance(places, TensorBase) and places._dtype is not int64
         return False
 
@@ -131,8 +131,8 @@ class OneDtype(Kernel):
             words: str = said.own.get(int(i), said.words)
             return RuntimeError(words.format(want=want.scalar_name, got=got.scalar_name, c_want=cpp_name(want),
                                              c_got=cpp_name(got)))
-        if self.index >= 0 and args[self.index]._dtype is not int64:
-            return RuntimeError(f"expected scalar type Long but found {args[self.index]._dtype.scalar_name}")
+        if self.whole >= 0 and args[self.whole]._dtype is not int64:
+            return RuntimeError(f"expected scalar type Long but found {args[self.whole]._dtype.scalar_name}")
         return None
 
 
