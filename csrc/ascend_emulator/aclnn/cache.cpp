@@ -307,6 +307,28 @@ std::vector<int64_t> kinds_of_angles(const Call& c) {
     return parts;
 }
 
+// cacheMode 1 of the second version: the kinds take turns, angle by angle, each until it has as many as its part; the angles that
+// are left belong to the first. The facts name the argument only, this is how rotations of three kinds are commonly interleaved.
+std::vector<int64_t> kinds_in_turns(const std::vector<int64_t>& sections, int64_t angles) {
+    std::vector<int64_t> kind(size_t(angles), 0);
+    int64_t count = int64_t(sections.size());
+    for (int64_t i = 0; i < angles && count > 0; ++i)
+        if (i / count < sections[size_t(i % count)]) kind[size_t(i)] = i % count;
+    return kind;
+}
+
+void plan_turns(const Plan& p) {
+    int64_t mode = p.integer("cacheMode"), angles = p.tensor("cosSinCache").dims[1] / 2;
+    p.require(mode == 0 || mode == 1, "cacheMode is %lld, expected 0 or 1", wide(mode));
+    auto sections = kinds_of_angles(p);
+    if (mode == 0 || sections.empty()) return;
+    p.require(sections.size() == 3, "mropeSection has %zu parts, expected 3 for cacheMode 1", sections.size());
+    auto kind = kinds_in_turns(sections, angles);
+    for (int64_t k = 0; k < 3; ++k)
+        p.require(std::count(kind.begin(), kind.end(), k) == sections[size_t(k)], "mropeSection gives kind %lld %lld of %lld angles, too many to take turns",
+                  wide(k), wide(sections[size_t(k)]), wide(angles));
+}
+
 void plan_positions(Plan& p) {
     const Dims &q = p.tensor("queryIn").dims, &k = p.tensor("keyIn").dims, &c = p.tensor("cosSinCache").dims;
     int64_t head = p.integer("headSize");
@@ -322,7 +344,7 @@ void plan_positions(Plan& p) {
     for (const char* name : {"keyIn", "cosSinCache", "queryOut", "keyOut"}) p.same_dtype("queryIn", name);
 }
 
-void run_positions(Run& r) {
+void run_positions(Run& r, bool in_turns) {
     const Dims& c = r.tensor("cosSinCache").dims;
     auto cache = r.read<double>(r.tensor("cosSinCache"));
     auto at = r.read<int64_t>(r.tensor("positions"));
@@ -330,7 +352,8 @@ void run_positions(Run& r) {
     bool halves = r.flag("isNeoxStyle");
     std::vector<int64_t> kind(size_t(half), 0);  // of each angle
     auto sections = kinds_of_angles(r);
-    for (size_t k = 0, i = 0; k < sections.size(); ++k)
+    if (in_turns) kind = kinds_in_turns(sections, half);
+    for (size_t k = 0, i = 0; k < sections.size() && !in_turns; ++k)
         for (int64_t n = 0; n < sections[k]; ++n) kind[i++] = int64_t(k);
     int64_t tokens = r.tensor("queryIn").dims[0];
     for (auto [from, to] : {std::pair{"queryIn", "queryOut"}, {"keyIn", "keyOut"}}) {
@@ -637,13 +660,13 @@ ACLNN(aclnnInplaceQuantScatterV2,
       },
       run_quant_scatter, NARROW)
 ACLNN(aclnnScatterList, plan_list, run_list)
-ACLNN(aclnnRopeWithSinCosCache, plan_positions, run_positions)
+ACLNN(aclnnRopeWithSinCosCache, plan_positions, RUN { run_positions(r, false); })
 ACLNN(aclnnRopeWithSinCosCacheV2,
       PLAN {
-          p.require(p.integer("cacheMode") == 0, "cacheMode is %lld; the emulator computes 0", wide(p.integer("cacheMode")));
           plan_positions(p);
+          plan_turns(p);
       },
-      run_positions)
+      RUN { run_positions(r, r.integer("cacheMode") == 1); })
 ACLNN(aclnnRotaryPositionEmbeddingV2, plan_matrix, run_matrix)
 ACLNN(aclnnInplacePartialRotaryMul, plan_partial, run_partial)
 ACLNN(aclnnKvRmsNormRopeCache, plan_latent, run_latent, NARROW)

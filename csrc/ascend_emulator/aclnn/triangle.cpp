@@ -59,19 +59,21 @@ ACLNN(aclnnInplaceTril, PLAN { plan_triangle(p); }, RUN { run_triangle(r, true);
 ACLNN(aclnnInplaceTriu, PLAN { plan_triangle(p); }, RUN { run_triangle(r, false); })
 ACLNN(aclnnDiag, PLAN { plan_diag(p); }, RUN { run_diag(r, r.tensor("self").rank() == 1); })
 ACLNN(aclnnDiagFlat, PLAN { plan_on_diagonal(p); }, RUN { run_diag(r, true); })
-// The main diagonal; `wrap` goes on below in a tall matrix, a blank row between.
+// The main diagonal; `wrap` goes on below in a tall matrix, a blank row between. A diagonal is the elements whose indices are
+// all equal: of a vector, which the facts admit without a word on it, every element.
 ACLNN(aclnnInplaceFillDiagonal,
       PLAN {
           int rank = p.tensor("selfRef").rank();
-          p.require(rank == 2, "selfRef has %d dimensions, expected 2", rank);
+          p.require(rank == 1 || rank == 2, "selfRef has %d dimensions, expected 1 or 2", rank);
           int from = p.scalar("fillValue").dtype, to = p.tensor("selfRef").dtype;
           p.require(castable(from, to) || (to == ACL_BOOL && is_integer(from)), "fillValue has dtype %s, selfRef %s",
                     dtype_name(from), dtype_name(to));
       },
       RUN {
           const Tensor& self = r.tensor("selfRef");
-          int64_t columns = self.dims[1];
-          int64_t end = r.flag("wrap") ? self.numel() : std::min(self.numel(), columns * columns);
+          bool vector = self.rank() == 1;
+          int64_t columns = vector ? 0 : self.dims[1];
+          int64_t end = vector || r.flag("wrap") ? self.numel() : std::min(self.numel(), columns * columns);
           by_category(category(self.dtype), [&](auto zero) {
               using T = decltype(zero);
               auto x = r.read<T>(self);

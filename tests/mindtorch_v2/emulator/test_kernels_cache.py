@@ -201,6 +201,33 @@ def test_positions_of_three_kinds() -> None:
     assert refused("aclnnRopeWithSinCosCache", **{**given, "positions": positions[0]}, **outs) == 161002
 
 
+@pytest.mark.parametrize("halves", (False, True))
+@pytest.mark.parametrize("kinds", ((0, 1, 2, 0, 1, 0), (0, 1, 2, 0, 0, 0)))
+def test_positions_of_three_kinds_in_turns(halves: bool, kinds: tuple[int, ...]) -> None:
+    """Angles take their positions from time, height, width, time, ...; what is left is time's."""
+    cache, query, keys = make(9, 12).astype(F), make(3, 28).astype(F), make(3, 14).astype(F)
+    positions = np.array([[4, 2, 7], [1, 8, 0], [5, 5, 3]], np.int64)
+
+    def rotated(x: np.ndarray) -> np.ndarray:
+        out = wide(x).reshape(3, -1, 14).copy()
+        for token, (angle, kind) in ((t, pair) for t in range(3) for pair in enumerate(kinds)):
+            row = wide(cache)[positions[kind, token]]
+            first, second = (angle, angle + 6) if halves else (2 * angle, 2 * angle + 1)
+            number = (out[token, :, first] + 1j * out[token, :, second]) * (row[angle] + 1j * row[6 + angle])
+            out[token, :, first], out[token, :, second] = number.real, number.imag
+        return out.reshape(x.shape).astype(F)
+
+    given: dict[str, Any] = {"positions": positions, "queryIn": query, "keyIn": keys, "cosSinCache": cache,
+                             "mropeSection": [kinds.count(k) for k in range(3)], "headSize": 14, "isNeoxStyle": halves,
+                             "cacheMode": 1}  # fmt: skip
+    name, outs = "aclnnRopeWithSinCosCacheV2", {"queryOut": query.copy(), "keyOut": keys.copy()}
+    check(Direct(name, given, {"queryOut": rotated(query), "keyOut": rotated(keys)}))
+    assert refused(name, **{**given, "cacheMode": 2}, **outs) == 161002
+    assert refused(name, **{**given, "mropeSection": [2, 1, 3]}, **outs) == 161002
+    assert refused(name, **{**given, "mropeSection": [3, 3], "positions": positions[:2]}, **outs) == 161002
+    assert refused(name, **{**given, "positions": positions + 7}, **outs) == 507015
+
+
 PAGED_KV, PAGED_GAMMA = make(2, 1, 5, 80), make(64)
 PAGED_COS, PAGED_SIN = make(2, 1, 5, 16), make(2, 1, 5, 16)
 PAGED_NORMAL = wide(PAGED_KV)[..., :64]

@@ -85,6 +85,15 @@ def test_the_diagonal_takes_numbers_that_can_be_cast() -> None:
     assert refused("aclnnInplaceFillDiagonal", selfRef=np.zeros((2, 2), np.int32), fillValue=1j, wrap=False) == 161002
 
 
+@pytest.mark.parametrize("wrap", (False, True))
+def test_the_diagonal_of_a_vector(wrap: bool) -> None:
+    """The elements whose indices are all equal: every one."""
+    got = call("aclnnInplaceFillDiagonal", selfRef=np.arange(5, dtype=np.float32), fillValue=7, wrap=wrap)
+    assert got.tolist() == [7.0] * 5
+    cube = np.zeros((2, 2, 2), np.float32)
+    assert refused("aclnnInplaceFillDiagonal", selfRef=cube, fillValue=7, wrap=wrap) == 161002
+
+
 def test_truth_in_other_dtypes() -> None:
     x = np.array([[0, 1], [0, 0]], np.int32)
     got = call("aclnnAny", self=x, dim=[1], keepdim=False, out=Out((2,), "uint8"))
