@@ -519,7 +519,8 @@ void run_init_quant_again(Run& r) {
     r.write(r.tensor("expertTokensCountOrCumsumOutOptional"), counts);
 }
 
-// The third version keeps the experts of a range, and numbers rows by pairs (0) or pairs by rows (1).
+// The third version keeps the experts of a range, and numbers rows by pairs (0) or pairs by rows (1). With dropPadMode 1 each
+// expert of the range has room for expertCapacity tokens, as in the second; those that find none are dropped, what is left is zero.
 Span experts_of(const Call& c) {
     const auto& range = c.ints("activeExpertRangeOptional");
     return range.size() == 2 ? Span{range[0], range[1]} : Span{0, c.integer("expertNum")};
@@ -528,7 +529,8 @@ Span experts_of(const Call& c) {
 void plan_init_third(Plan& p) {
     const Dims &d = p.tensor("x").dims, &k = p.tensor("expertIdx").dims;
     p.require(k[0] == d[0], "expertIdx has shape %s for %lld tokens", text(k).c_str(), wide(d[0]));
-    p.require(p.integer("dropPadMode") == 0, "dropPadMode is %lld; the emulator computes 0", wide(p.integer("dropPadMode")));
+    int64_t drop = p.integer("dropPadMode"), room = p.integer("expertCapacity");
+    p.require(drop == 0 || drop == 1, "dropPadMode is %lld, expected 0 or 1", wide(drop));
     int64_t mode = p.integer("quantMode"), type = p.integer("expertTokensNumType"), row = p.integer("rowIdxType");
     p.require(type >= 0 && type <= 2, "expertTokensNumType is %lld, expected 0 (ends), 1 (counts) or 2 (experts and counts)", wide(type));
     p.require(row == 0 || row == 1, "rowIdxType is %lld, expected 0 or 1", wide(row));
@@ -537,6 +539,11 @@ void plan_init_third(Plan& p) {
               "activeExpertRangeOptional is [%lld, %lld) of %lld experts", wide(s.first), wide(s.last),
               wide(p.integer("expertNum")));
     int64_t pairs = d[0] * k[1], active = p.integer("activeNum"), rows = active > 0 ? std::min(active, pairs) : pairs;
+    if (drop == 1) {
+        p.require(room > 0 && room <= INT32_MAX / s.size(), "expertCapacity is %lld with dropPadMode 1", wide(room));
+        p.require(row == 0, "rowIdxType is 1, which numbers no rows of padding");
+        rows = room * s.size();
+    }
     p.shape("expandedXOut", {rows, d[1]});
     p.shape("expandedRowIdxOut", {pairs});
     if (p.flag("expertTokensNumFlag"))
@@ -555,42 +562,59 @@ void plan_init_third(Plan& p) {
     plan_smooth(p, "scaleOptional", s.size(), d[1]);
 }
 
+// Which pair stands in each row of the result; -1 is none.
+Places pairs_of_rows(const Run& r, const Places& experts, Span s) {
+    bool drops = r.integer("dropPadMode") == 1;
+    int64_t room = r.integer("expertCapacity"), row = 0;
+    Places keys = experts, taken(size_t(s.size()), 0), out(size_t(r.tensor("expandedXOut").dims[0]), -1);
+    for (int64_t& e : keys)
+        if (!s.has(e)) e = INT64_MAX;  // behind all others
+    for (int64_t pair : order_of(keys)) {
+        int64_t e = keys[size_t(pair)], at = row;
+        if (e == INT64_MAX || (!drops && row == int64_t(out.size()))) break;
+        if (drops) {
+            int64_t& used = taken[size_t(e - s.first)];
+            if (used == room) continue;
+            at = (e - s.first) * room + used++;
+        }
+        out[size_t(at)] = pair;
+        ++row;
+    }
+    return out;
+}
+
 void run_init_third(Run& r) {
     auto experts = r.read<int64_t>(r.tensor("expertIdx"));
     Span s = experts_of(r);
     int64_t k = r.tensor("expertIdx").dims[1];
-    Places keys = experts;
-    for (int64_t& e : keys)
-        if (!s.has(e)) e = INT64_MAX;  // behind all others
-    auto order = order_of(keys);
-    int64_t used = 0;
-    for (int64_t e : keys) used += e != INT64_MAX;
+    auto pairs = pairs_of_rows(r, experts, s);
     write_expanded(
         r, "expandedXOut", "expandedScaleOut", r.integer("quantMode"),
-        [&](int64_t i) { return i < used ? order[size_t(i)] / k : -1; },
-        [&](int64_t i) { return keys[size_t(order[size_t(i)])] - s.first; });
+        [&](int64_t i) { return pairs[size_t(i)] < 0 ? -1 : pairs[size_t(i)] / k; },
+        [&](int64_t i) { return experts[size_t(pairs[size_t(i)])] - s.first; });
     Places rows(experts.size(), -1);
-    int64_t kept = std::min(used, r.tensor("expandedXOut").dims[0]);
-    for (int64_t i = 0; i < kept; ++i) {
-        if (r.integer("rowIdxType") == 0) rows[size_t(order[size_t(i)])] = i;
-        else rows[size_t(i)] = order[size_t(i)];
+    for (size_t i = 0; i < pairs.size(); ++i) {
+        if (pairs[i] < 0) continue;
+        if (r.integer("rowIdxType") == 0) rows[size_t(pairs[i])] = int64_t(i);
+        else rows[i] = pairs[i];
     }
     r.write(r.tensor("expandedRowIdxOut"), rows);
     if (r.integer("quantMode") == kPlain && r.has("scaleOptional")) {
         auto scale = r.read<double>(r.tensor("scaleOptional"));
         Values moved(size_t(r.tensor("expandedScaleOut").numel()), 0);
         int64_t each = int64_t(scale.size()) / std::max<int64_t>(r.tensor("x").dims[0], 1);
-        for (int64_t i = 0; i < kept; ++i) std::copy_n(scale.begin() + order[size_t(i)] / k * each, each, moved.begin() + i * each);
+        for (size_t i = 0; i < pairs.size(); ++i)
+            if (pairs[i] >= 0) std::copy_n(scale.begin() + pairs[i] / k * each, each, moved.begin() + int64_t(i) * each);
         r.write(r.tensor("expandedScaleOut"), moved);
     }
     if (!r.flag("expertTokensNumFlag")) return;
     auto counts = counts_of(experts, s.first, s.last);
     if (r.integer("expertTokensNumType") == 2) {  // those that have any, then zeros
-        Places pairs;
+        Places many;
         for (size_t e = 0; e < counts.size(); ++e)
-            if (counts[e] > 0) pairs.insert(pairs.end(), {s.first + int64_t(e), counts[e]});
-        pairs.resize(size_t(r.tensor("expertTokensCountOrCumsumOut").numel()), 0);
-        return r.write(r.tensor("expertTokensCountOrCumsumOut"), pairs);
+            if (counts[e] > 0) many.insert(many.end(), {s.first + int64_t(e), counts[e]});
+        many.resize(size_t(r.tensor("expertTokensCountOrCumsumOut").numel()), 0);
+        return r.write(r.tensor("expertTokensCountOrCumsumOut"), many);
     }
     if (r.integer("expertTokensNumType") == 0) std::partial_sum(counts.begin(), counts.end(), counts.begin());
     r.write(r.tensor("expertTokensCountOrCumsumOut"), counts);

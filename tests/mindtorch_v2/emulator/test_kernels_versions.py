@@ -158,6 +158,47 @@ def test_scales_go_along_with_their_tokens() -> None:
     assert refused("aclnnMoeInitRoutingV3", **{**values, "expertTokensNumType": 3}) == 161002
 
 
+@pytest.mark.parametrize("mode", (-1, 1))
+@pytest.mark.parametrize("kept", ((0, 6), (2, 5)))
+def test_experts_with_room_for_some(kept: tuple[int, int], mode: int) -> None:
+    """Two tokens for each expert of the range: later ones are dropped, rows without a token are zero."""
+    x, scale = floats(4, 3), np.abs(floats(4))
+    experts = np.array([[2, 0], [5, 2], [0, 2], [3, 5]], np.int32)
+    first, last = kept
+    rows, scales = np.zeros((2 * (last - first), 3)), np.zeros(2 * (last - first))
+    places, counts = np.full((4, 2), -1, np.int32), np.zeros(last - first, np.int64)
+    for token, choice in np.ndindex(4, 2):
+        own = experts[token, choice] - first
+        if not 0 <= own < last - first:
+            continue
+        if counts[own] < 2:
+            at = places[token, choice] = 2 * own + counts[own]
+            rows[at] = x[token]
+            scales[at] = scale[token] if mode < 0 else np.abs(x[token]).max() / 127
+        counts[own] += 1
+    values: dict[str, Any] = {
+        "x": x, "expertIdx": experts, "activeNum": 8, "expertCapacity": 2, "expertNum": 6, "dropPadMode": 1,
+        "expertTokensNumType": 1, "expertTokensNumFlag": True, "quantMode": mode, "rowIdxType": 0,
+        "activeExpertRangeOptional": [first, last], "expandedRowIdxOut": Out((8,), "int32"),
+        "expandedXOut": Out(rows.shape, "float32" if mode < 0 else "int8"),
+        "expertTokensCountOrCumsumOut": Out(counts.shape, "int64"), "expandedScaleOut": Out(scales.shape),
+    }  # fmt: skip
+    if mode < 0:
+        values["scaleOptional"] = scale
+    got = call("aclnnMoeInitRoutingV3", **values)
+    if mode < 0:
+        assert_same(got[0], rows.astype(F))
+    else:
+        used = scales > 0
+        assert np.abs(got[0][used] - rows[used] / scales[used, None]).max() <= 0.51
+        assert not got[0][~used].any()
+    assert_same(got[1], places.reshape(-1))
+    assert_same(got[2], counts)
+    assert_same(got[3], scales.astype(F), 4)
+    for wrong in ({"dropPadMode": 2}, {"expertCapacity": 0}, {"expertCapacity": 1 << 40}, {"rowIdxType": 1}):
+        assert refused("aclnnMoeInitRoutingV3", **{**values, **wrong}) == 161002
+
+
 @pytest.mark.parametrize("mode", [0, 1])
 def test_quantized_tokens_beyond_the_room_are_dropped(mode: int) -> None:
     x, many, room = floats(4, 3), 3, 2
