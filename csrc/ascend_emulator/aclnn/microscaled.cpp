@@ -2,8 +2,9 @@
 //
 // The formulas are those of the OCP's microscaling formats, which the functions' descriptions cite; the facts have shapes
 // and types only. A block's scale is 2^(floor(log2(largest)) - e), e the exponent of the type's largest number
-// (scaleAlg 0), or the least power of two that brings the largest number within the type (scaleAlg 1). Scales stand in
-// pairs: their axis has half as many, rounded up, and a last dimension of 2; what has no block is 0.
+// (scaleAlg 0), or the least power of two that brings the largest number within the type (scaleAlg 1). scaleAlg 2,
+// of FLOAT4_E2M1, is 1 with dstTypeMax for the type's largest number: up to twice of it, what is beyond the type is its largest;
+// 0 is the type's own. Scales stand in pairs: their axis has half as many, rounded up, and a last dimension of 2; what has no block is 0.
 #include "gating.h"
 #include "microscaled.h"
 
@@ -33,11 +34,18 @@ double placed(double x, int dtype, const std::string& mode) {
     return x;
 }
 
+int64_t algorithm(const Call& c) { return has_parameter(c, "scaleAlg") ? c.integer("scaleAlg") : 0; }
+
+double most_of(const Call& c, int dtype) {
+    bool stated = has_parameter(c, "dstTypeMax") && c.real("dstTypeMax") > 0;
+    return stated ? c.real("dstTypeMax") : narrow_largest(dtype);
+}
+
 struct Scaled {
     Values y, scales;
 };
 
-Scaled scaled(const Values& x, const Dims& dims, int64_t axis, int dtype, int64_t algorithm, const std::string& mode = "rint") {
+Scaled scaled(const Values& x, const Dims& dims, int64_t axis, int dtype, int64_t algorithm, double most, const std::string& mode = "rint") {
     Lines lines(dims, axis);
     Scaled out{x, Values(size_t(scale_dims(dims, axis).product()), std::ldexp(1.0, -127))};
     for (int64_t o = 0; o < lines.outer; ++o)
@@ -49,7 +57,7 @@ Scaled scaled(const Values& x, const Dims& dims, int64_t axis, int dtype, int64_
                     double v = std::fabs(x[size_t(lines.at(o, k, i))]);
                     largest = std::isnan(v) ? v : v > largest ? v : largest;
                 }
-                double scale = block_scale(largest, dtype, algorithm);
+                double scale = block_scale(largest, dtype, algorithm, most);
                 for (int64_t k = from; k < to; ++k) {
                     double& y = out.y[size_t(lines.at(o, k, i))];
                     y = placed(y / scale, dtype, mode);
@@ -64,17 +72,20 @@ void plan_numbers(const Plan& p, const char* y) {
     const std::string mode = rounding(p);
     bool known = mode == "rint" || (is_half_byte(p.tensor(y).dtype) && (mode == "floor" || mode == "round"));
     p.require(known, "the rounding mode is \"%s\" for %s", mode.c_str(), dtype_name(p.tensor(y).dtype));
-    if (has_parameter(p, "scaleAlg"))
-        p.require(p.integer("scaleAlg") == 0 || p.integer("scaleAlg") == 1, "scaleAlg is %lld; the emulator computes 0 and 1", wide(p.integer("scaleAlg")));
-    for (const char* name : {"dstTypeMax", "maxDtypeValue", "maxLowBound"})
+    int64_t how = algorithm(p);
+    bool stated = how == 2 && has_parameter(p, "dstTypeMax") && is_half_byte(p.tensor(y).dtype);
+    p.require(how == 0 || how == 1 || stated, "scaleAlg is %lld for %s", wide(how), dtype_name(p.tensor(y).dtype));
+    if (has_parameter(p, "dstTypeMax")) {
+        double most = p.real("dstTypeMax"), least = narrow_largest(p.tensor(y).dtype);
+        p.require(most == 0 || (stated && most >= least && most <= 2 * least), "dstTypeMax is %g for %s with scaleAlg %lld", most, dtype_name(p.tensor(y).dtype), wide(how));
+    }
+    for (const char* name : {"maxDtypeValue", "maxLowBound"})
         p.require(!has_parameter(p, name) || p.real(name) == 0, "%s: the emulator computes 0", name);
     for (const char* name : {"blocksize"}) p.require(!has_parameter(p, name) || p.integer(name) == kBlock, "%s: the emulator computes 32", name);
     for (const char* name : {"dstType", "dstDtype"})
         p.require(!has_parameter(p, name) || p.integer(name) == p.tensor(y).dtype, "%s is %lld, %s has dtype %s", name,
                   wide(has_parameter(p, name) ? p.integer(name) : 0), y, dtype_name(p.tensor(y).dtype));
 }
-
-int64_t algorithm(const Call& c) { return has_parameter(c, "scaleAlg") ? c.integer("scaleAlg") : 0; }
 
 void plan_scaled(const Plan& p, const Dims& dims, const char* y, const char* scales, int64_t axis) {
     p.shape(y, dims);
@@ -83,7 +94,7 @@ void plan_scaled(const Plan& p, const Dims& dims, const char* y, const char* sca
 
 void write_scaled(const Run& r, const Values& x, const char* y, const char* scales, int64_t axis) {
     const Tensor& out = r.tensor(y);
-    Scaled s = scaled(x, out.dims, axis, out.dtype, algorithm(r), rounding(r));
+    Scaled s = scaled(x, out.dims, axis, out.dtype, algorithm(r), most_of(r, out.dtype), rounding(r));
     r.write(out, s.y);
     r.write(r.tensor(scales), s.scales);
 }
@@ -137,7 +148,7 @@ void write_squares(const Run& r, Values& x, const char* y, const char* rows_name
                 };
                 double largest = 0;
                 each([&](double v) { largest = std::fmax(largest, std::fabs(v)); });
-                double scale = block_scale(largest, out.dtype, algorithm(r));
+                double scale = block_scale(largest, out.dtype, algorithm(r), most_of(r, out.dtype));
                 each([&](double& v) { v = placed(v / scale, out.dtype, rounding(r)); });
                 for (int64_t i = top; i < std::min(top + kBlock, rows); ++i) by_row[size_t(scale_place(across, b * rows + i, left / kBlock, 0))] = scale;
                 for (int64_t j = left; j < std::min(left + kBlock, columns); ++j) by_column[size_t(scale_place(down, b, top / kBlock, j))] = scale;

@@ -13,7 +13,8 @@ inline int top_exponent(int dtype) {
     return exponent - 1;
 }
 
-inline double block_scale(double largest, int dtype, int64_t algorithm) {
+// `most`: what stands for the type's largest number.
+inline double block_scale(double largest, int dtype, int64_t algorithm, double most) {
     if (largest == 0) return std::ldexp(1.0, -127);
     if (!std::isfinite(largest)) return NAN;
     int exponent;
@@ -21,11 +22,13 @@ inline double block_scale(double largest, int dtype, int64_t algorithm) {
         std::frexp(largest, &exponent);
         exponent -= 1 + top_exponent(dtype);
     } else {
-        double fraction = std::frexp(largest / narrow_largest(dtype), &exponent);
+        double fraction = std::frexp(largest / most, &exponent);
         if (fraction == 0.5) --exponent;
     }
     return std::ldexp(1.0, std::max(exponent, -127));
 }
+
+inline double block_scale(double largest, int dtype, int64_t algorithm) { return block_scale(largest, dtype, algorithm, narrow_largest(dtype)); }
 
 // The scales of blocks of 32 stand in pairs.
 inline Dims scale_dims(Dims dims, int64_t axis) {

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ctypes
+from itertools import product
 from typing import Any
 
 import ml_dtypes
@@ -276,6 +277,32 @@ def test_attributes_refused() -> None:
     good = {**ONE, "dstType": code(E4M3), **outs}
     for wrong in ({"dstType": 2}, {"axis": 2}, {"scaleAlg": 7}, {"blocksize": 64}, {"roundModeOptional": "hybrid"}):
         assert refused("aclnnDynamicMxQuant", **{**good, **wrong}) == 161002, wrong
+
+
+@pytest.mark.parametrize("most", (0.0, 6.0, 7.0, 9.5, 12.0))
+@pytest.mark.parametrize("name", ("aclnnDynamicMxQuantV2", "aclnnDynamicMxQuantV3"))
+def test_a_largest_number_that_is_stated(name: str, most: float) -> None:
+    """The least power of two that brings a block within `most`; what is beyond 6 then is 6."""
+    given: dict[str, Any] = {**ONE, "dstType": code(E2M1), "scaleAlg": 2, "dstTypeMax": most}
+    if name.endswith("V3"):
+        given["maxLowBound"] = 0.0
+    want, scales = np.zeros(X.shape), np.full((*X.shape[:-1], 2, 2), LEAST)
+    for row, first in product(range(len(X)), range(0, X.shape[-1], 32)):
+        block = X[row, first : first + 32].astype(float)
+        scale = LEAST  # that of a block of zeros
+        while np.abs(block).max() / scale > (most or 6.0):
+            scale *= 2
+        want[row, first : first + 32] = np.clip(block / scale, -6, 6)
+        scales[row, first // 64, first // 32 % 2] = scale
+    outs = {"yOut": want.astype(F).astype(E2M1), "mxscaleOut": scales.astype(F).astype(E8M0)}
+    check(Direct(name, given, outs))
+    empty = {"yOut": Out(X.shape, "float4_e2m1fn"), "mxscaleOut": Out(scales.shape, "float8_e8m0fnu")}
+    for wrong in ({"dstTypeMax": 5.0}, {"dstTypeMax": 12.5}, {"dstTypeMax": np.nan}, {"scaleAlg": 3}):
+        assert refused(name, **{**given, **wrong}, **empty) == 161002, wrong
+    for wrong in ({"scaleAlg": 1, "dstTypeMax": 7.0}, {"scaleAlg": 0, "dstTypeMax": 7.0}):
+        assert refused(name, **{**given, **wrong}, **empty) == 161002, wrong
+    eight = {"dstType": code(E4M3), "yOut": Out(X.shape, "float8_e4m3fn"), "mxscaleOut": empty["mxscaleOut"]}
+    assert refused(name, **{**given, **eight}) == 161002
 
 
 @pytest.mark.parametrize("dtype", [E4M3, E5M2, E2M1])
