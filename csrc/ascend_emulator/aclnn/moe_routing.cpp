@@ -566,7 +566,7 @@ void plan_init_third(Plan& p) {
 Places pairs_of_rows(const Run& r, const Places& experts, Span s) {
     bool drops = r.integer("dropPadMode") == 1;
     int64_t room = r.integer("expertCapacity"), row = 0;
-    Places keys = experts, taken(size_t(s.size()), 0), out(size_t(r.tensor("expandedXOut").dims[0]), -1);
+    Places keys = experts, taken(size_t(drops ? s.size() : 0), 0), out(size_t(r.tensor("expandedXOut").dims[0]), -1);
     for (int64_t& e : keys)
         if (!s.has(e)) e = INT64_MAX;  // behind all others
     for (int64_t pair : order_of(keys)) {
