@@ -146,7 +146,7 @@ def adaptive_max_pool1d(input: Tensor, output_size: Any, return_indices: bool = 
 
 def _max_sizes(input: Tensor, output_size: Any, rank: int) -> Ints:
     sizes = _sizes(input, output_size, rank)
-    if len(sizes) != rank:
+    if len(sizes) != rank and all(isinstance(n, int) for n in sizes):  # what is no int the row refuses
         raise RuntimeError(f"adaptive_max_pool{rank}d(): internal error: output_size.size() must be {rank}")
     return sizes
 
