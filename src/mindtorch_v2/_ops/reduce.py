@@ -196,8 +196,8 @@ for _name in ("any", "all"):
        meta=Reduction(_name, BOOL, empty_is_none=True), out=True, nondifferentiable=True)
 
 
-op("count_nonzero(Tensor self, int[1]? dim=None) -> Tensor", meta=rules.count_nonzero, out=True, nondifferentiable=True,
-   kernel=lambda self, dim: (self != 0).sum(dim))
+op("count_nonzero(Tensor self, int[1]? dim=None) -> Tensor", meta=rules.count_nonzero, out="ops",
+   nondifferentiable=True, kernel=lambda self, dim: (self != 0).sum(dim))
 
 
 # -- moments ------------------------------------------------------------------------------------------------------

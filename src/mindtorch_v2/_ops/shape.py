@@ -271,7 +271,7 @@ def _diag_embed_rule(self: Any, offset: int, dim1: int, dim2: int) -> Spec:
 
 
 DIAG_EMBED: Op = op("diag_embed(Tensor self, int offset=0, int dim1=-2, int dim2=-1) -> Tensor",
-                    meta=KeptRule(_diag_embed_rule), out=True,
+                    meta=KeptRule(_diag_embed_rule), out="ops",
                     grad=dict(self=lambda g, offset, dim1, dim2: view.DIAGONAL.call((g, offset, dim1, dim2))))
 DIAG_EMBED.row.fallback = transfer.EmbedKernel(v.diagonal)
 DIAGONAL_COPY: Op = op(

@@ -29,9 +29,6 @@ LOADING: list[str] = ["create"]
 Out = Target | tuple[Target, ...] | Callable[..., Target | tuple[Target, ...]]
 
 
-_OUT_IN_OPS_ONLY = frozenset(("count_nonzero", "diag_embed"))
-
-
 class Row:
     """What was declared, for documentation, tests and the support matrix."""
 
@@ -43,6 +40,7 @@ class Row:
         self.family = LOADING[0]
         self.inplace_op: Op | None = None
         self.out_op: Op | None = None
+        self.out_in_ops = False
         self.out_target: Out | None = None
         self.view_kernel: Kernel | None = None
         self.fallback: Kernel | None = None
@@ -51,7 +49,7 @@ class Row:
     @property
     def public_out(self) -> Op | None:
         """The form with `out=` of the public function; of a few operators only `torch.ops` has it."""
-        return None if self.op.name in _OUT_IN_OPS_ONLY else self.out_op
+        return None if self.out_in_ops else self.out_op
 
 
 class PointwiseRule:
@@ -83,7 +81,7 @@ def pointwise(*names: str, kind: str = "default") -> PointwiseRule:
 
 
 def op(schema: str, *, meta: Any = None, grad: Mapping[Any, Callable[..., Any] | None] | None = None,
-       inplace: bool | str = False, overlap: int = 0, out: bool | Out = False, numbers: Sequence[str] = (),
+       inplace: bool | str = False, overlap: int = 0, out: bool | str | Out = False, numbers: Sequence[str] = (),
        node: Any = None,
        nondifferentiable: bool = False, nondiff: Sequence[str] = (), function: bool | None = None,
        method: bool | None = None, kernel: Callable[..., Any] | None = None) -> Op:
@@ -92,7 +90,7 @@ def op(schema: str, *, meta: Any = None, grad: Mapping[Any, Callable[..., Any] |
     meta: shape rule. grad: formulas by argument name (or tuple of names); a formula's parameters name what it needs.
     inplace, out: also declare `name_` and `name(out=)`; inplace="function" makes `name_` a function too, not a method
     alone. `out` says what that tensor must be (`rules/out.py`) where True, castable to, is not it; for rows that are
-    loaded with the package `out_rules.py` says so.
+    loaded with the package `out_rules.py` says so. out="ops": that form is in `torch.ops` alone.
     overlap: which memory `name_` may write, a constant of `_backends.common.overlap`.
     numbers: tensor arguments that may be Python numbers.
     node: the autograd node's name where PyTorch's differs. nondifferentiable: no gradient, on purpose.
@@ -117,7 +115,8 @@ def op(schema: str, *, meta: Any = None, grad: Mapping[Any, Callable[..., Any] |
         row.inplace_op = _inplace(o, row, formulas, inplace == "function")
     if out:
         row.out_op = _out(o, row)
-        row.out_target = None if isinstance(out, bool) else out
+        row.out_in_ops = out == "ops"
+        row.out_target = None if isinstance(out, (bool, str)) else out
     return o
 
 
