@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 import warnings
 import weakref
 from enum import Enum
@@ -95,7 +96,22 @@ def row_function(name: str) -> Any:
     row = overloads.row_base(name)
     if registry.find(row) is None:
         registry.find(f"{row}.Tensor")
-    return public.build(name, registry.overloads(row))
+    ops = registry.overloads(row)
+    built = public.build(name, ops)
+    names = [argument.name for argument in ops[0].schema.args]
+    return _unreduced(built, names.index("reduction")) if "reduction" in names else built
+
+
+def _unreduced(function: Any, place: int) -> Any:
+    """A loss as PyTorch's parser of arguments makes it, which cannot read the default in the schema: not reduced."""
+
+    @functools.wraps(function)
+    def loss(*args: Any, **kwargs: Any) -> Any:
+        if len(args) <= place:
+            kwargs.setdefault("reduction", 0)
+        return function(*args, **kwargs)
+
+    return loss
 
 
 class _VariableFunctionsClass:

@@ -205,7 +205,8 @@ def _form(o: Op, spread: bool, is_method: bool, count: int) -> tuple[Any, ...]:
     args = o.schema.args
     out = _OTHER_OUT
     if not is_method:
-        out = _NO_OUT if o.row.public_out is None else _ONE_OUT if has_one_out(o) else _OTHER_OUT
+        plain = has_one_out(o) and not o.row.out_needs_dim
+        out = _NO_OUT if o.row.public_out is None else _ONE_OUT if plain else _OTHER_OUT
     lists = [i for i, a in enumerate(args) if a.is_list and not a.kwonly]
     devices = [i for i, a in enumerate(args) if a.kind == "Device"]
     return (

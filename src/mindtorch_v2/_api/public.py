@@ -225,7 +225,13 @@ def _parameters(
             continue
         if a.has_default:
             space[f"_d{i}"] = a.default
-            place.append(f"{n}=_d{i}")
+            needed = n == "dim" and not is_method and o.row is not None and o.row.out_needs_dim
+            place.append(f"{n}=_M" if needed else f"{n}=_d{i}")
+            if needed:
+                body.append(
+                    f"    if {n} is _M:\n        {n} = _d{i}\n"
+                    f"        if out is not None:\n            raise _missing(_overloads, {n!r})"
+                )
         elif i > 0:
             # It may come under NumPy's name instead, or be missing: Python must not answer for us.
             place.append(f"{n}=_M")

@@ -62,6 +62,30 @@ def _check_rows(weight: Any, indices: Any, mode: int, padding_idx: int) -> None:
         raise RuntimeError(f"embedding_bag: Expected idx >= 0 && idx < num_embeddings but found idx to be {value}")
 
 
+def _is_usual(weight: Any, mode: int, padding_idx: int) -> bool:
+    """Whether PyTorch's CPU has a kernel that takes the rows of one bag after another: what lies behind the last offset
+    is in no bag. Its other kernels ask by row for the bag."""
+    usual = mode != _MAX and padding_idx < 0 and weight._dtype.name != "float64"
+    return bool(usual and weight._device.type == "cpu")
+
+
+def _check_starts(starts: list[int], n: int, mode: int, include_last_offset: bool) -> None:
+    """Starts that fall are refused, as PyTorch's usual kernel does with several threads; with one it leaves the bags
+    behind them unwritten."""
+    if mode == _MEAN and not all(0 <= start <= n for start in starts):
+        return  # its sizes are counted first, which says so
+    ends = starts[1:] if include_last_offset else [*starts[1:], n]
+    if all(0 <= start <= end for start, end in zip(starts, ends)):
+        return
+    if min(starts) < 0:
+        raise RuntimeError(f"embedding_bag: offsets must not be negative, but got {min(starts)}")
+    if include_last_offset and starts[-1] != n:
+        raise RuntimeError("Your input appears to be incorrect: the last offset value should be the size of the "
+                           "indices tensor, but it seems not to be the case.")
+    raise RuntimeError("Expected i < index_size to be true, but got false.  (Could this error message be improved?  If "
+                       "so, please report an enhancement request to PyTorch.)")
+
+
 def _bag(weight: Any, indices: Any, offsets: Any, scale_grad_by_freq: bool, mode: int, sparse: bool,
          per_sample_weights: Any, include_last_offset: bool, padding_idx: int) -> Any:
     _check(weight, indices, offsets, mode, per_sample_weights, include_last_offset)
@@ -79,6 +103,12 @@ def _bag(weight: Any, indices: Any, offsets: Any, scale_grad_by_freq: bool, mode
         raise RuntimeError(f"offsets[-1] can not be greater than input's length {n} but got offsets[-1] of "
                            f"{int(starts[-1])}")
     bags = starts._shape[0] - (1 if include_last_offset else 0)
+    if bags and _is_usual(weight, mode, padding_idx):
+        _check_starts(starts.tolist(), n, mode, include_last_offset)
+        if include_last_offset and int(starts[-1]) < n:
+            n = int(starts[-1])
+            indices = indices.narrow(0, 0, n)
+            per_sample_weights = None if per_sample_weights is None else per_sample_weights.narrow(0, 0, n)
     starts = starts.narrow(0, 0, bags)
     if bags == 0:
         nothing = starts.new_zeros((n,))

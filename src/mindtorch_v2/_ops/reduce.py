@@ -44,7 +44,7 @@ def _first_or_second(name: str) -> Any:
 
 # -- sums and products --------------------------------------------------------------------------------------------
 op("sum(Tensor self, int[1]? dim=None, bool keepdim=False, *, ScalarType? dtype=None) -> Tensor",
-   meta=Reduction("sum", SUM), out=True, node=_first_or_second("Sum"),
+   meta=Reduction("sum", SUM), out="dim", node=_first_or_second("Sum"),
    grad=dict(self=lambda g, self_shape, dim, keepdim: unreduce(g, self_shape, dim, keepdim)))
 op("mean(Tensor self, int[1]? dim=None, bool keepdim=False, *, ScalarType? dtype=None) -> Tensor",
    meta=Reduction("mean", MEAN), out=True, node=_first_or_second("Mean"),
@@ -85,7 +85,7 @@ def _prod_backward(g: Any, self: Any, result: Any, dim: int | None, keepdim: boo
 
 
 op("prod(Tensor self, int? dim=None, bool keepdim=False, *, ScalarType? dtype=None) -> Tensor",
-   meta=Reduction("prod", SUM), out=True, node=_first_or_second("Prod"), grad=dict(self=_prod_backward))
+   meta=Reduction("prod", SUM), out="dim", node=_first_or_second("Prod"), grad=dict(self=_prod_backward))
 
 
 def _nansum_meta(self: Any, dim: Any, keepdim: bool, dtype: Any) -> Spec:

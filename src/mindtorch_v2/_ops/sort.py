@@ -165,7 +165,7 @@ def _median(name: str, skip_nan: bool) -> None:
         _check_ordered(self, "median_cpu")
         return like(self, ())
 
-    op(f"{name}(Tensor self) -> Tensor", meta=KeptRule(whole), out=True,
+    op(f"{name}(Tensor self) -> Tensor", meta=KeptRule(whole), out="ops",
        kernel=lambda self: median_all(self, skip_nan), grad=dict(self=_median_back))
     op(f"{name}.dim(Tensor self, int dim, bool keepdim=False) -> (Tensor values, Tensor indices)", meta=_one_of(name),
        out=True, nondiff=("indices",), node=f"{name.capitalize()}Backward1", grad=dict(self=_one_back),

@@ -41,6 +41,7 @@ class Row:
         self.inplace_op: Op | None = None
         self.out_op: Op | None = None
         self.out_in_ops = False
+        self.out_needs_dim = False
         self.out_target: Out | None = None
         self.view_kernel: Kernel | None = None
         self.fallback: Kernel | None = None
@@ -90,7 +91,8 @@ def op(schema: str, *, meta: Any = None, grad: Mapping[Any, Callable[..., Any] |
     meta: shape rule. grad: formulas by argument name (or tuple of names); a formula's parameters name what it needs.
     inplace, out: also declare `name_` and `name(out=)`; inplace="function" makes `name_` a function too, not a method
     alone. `out` says what that tensor must be (`rules/out.py`) where True, castable to, is not it; for rows that are
-    loaded with the package `out_rules.py` says so. out="ops": that form is in `torch.ops` alone.
+    loaded with the package `out_rules.py` says so. out="ops": that form is in `torch.ops` alone;
+    out="dim": in the one of PyTorch's two signatures that has `dim`.
     overlap: which memory `name_` may write, a constant of `_backends.common.overlap`.
     numbers: tensor arguments that may be Python numbers.
     node: the autograd node's name where PyTorch's differs. nondifferentiable: no gradient, on purpose.
@@ -116,6 +118,7 @@ def op(schema: str, *, meta: Any = None, grad: Mapping[Any, Callable[..., Any] |
     if out:
         row.out_op = _out(o, row)
         row.out_in_ops = out == "ops"
+        row.out_needs_dim = out == "dim"
         row.out_target = None if isinstance(out, (bool, str)) else out
     return o
 

@@ -87,7 +87,7 @@ class Jagged(Structure):
         dim = self.ragged - 1
         if self.lengths is None:
             lengths = self.offsets.diff().tolist()
-            if not lengths:
+            if not lengths and values.shape[dim] == 0:
                 return []
             return list(values.split_with_sizes(lengths, dim))
         if self.ragged <= 0:
@@ -112,7 +112,11 @@ class Jagged(Structure):
     def places(self) -> tuple[Any, Any]:
         """For each row of the values which of the many it belongs to, and where in it."""
         if self._places is None:
-            owner = torch.repeat_interleave(self.offsets.diff())
+            counts = self.offsets.diff()
+            if self.offsets.numel() and not self.offsets.is_meta:
+                if int(self.offsets[0]) < 0 or bool((counts < 0).any()):
+                    raise RuntimeError(f"offsets of a nested tensor must neither fall nor be negative: {self.offsets}")
+            owner = torch.repeat_interleave(counts)
             at = torch.arange(owner.shape[0], device=owner.device) - self.offsets.index_select(0, owner)
             self._places = owner, at
         return self._places

@@ -92,6 +92,7 @@ class NllBackward(OneResult):
         total = args[6]
         assert isinstance(g, TensorBase) and isinstance(x, TensorBase)
         assert isinstance(t, TensorBase) and isinstance(total, TensorBase)
+        need_float("nll_loss_backward_out_frame", x._dtype)
         matrix = len(x._shape) == 2
         wdata: Any = None
         woff = 0

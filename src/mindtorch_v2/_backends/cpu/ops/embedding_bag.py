@@ -26,7 +26,7 @@ def _fits(weight: Any, indices: Any, offsets: Any, scale_grad_by_freq: bool, mod
         return False
     scale = per_sample_weights
     fine = scale is None or (mode == _SUM and scale._dtype is weight._dtype and scale._shape == indices._shape)
-    return fine and (not include_last_offset or int(offsets[-1]) <= indices._shape[0])
+    return fine and (not include_last_offset or int(offsets[-1]) == indices._shape[0])
 
 
 def _bag(*args: Any) -> Any:

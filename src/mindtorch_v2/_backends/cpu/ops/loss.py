@@ -36,7 +36,7 @@ def _rows(t: Any) -> tuple[tuple[int, int], int]:
 
 
 def _nll2d(outs: Any, self: Any, target_: Any, weight: Any, reduction: int, ignore_index: int) -> None:
-    need_float("nll_loss2d_out_frame", self._dtype)
+    need_float("nll_loss2d_forward_out_frame", self._dtype)
     scores = self if is_last(self) else dense(self)
     losses, total = (target(o, o._dtype) for o in outs)
     _native.nll_loss(*_planes(scores), *_line(dense(target_), False), *_weights(weight, self._dtype.code),
@@ -47,6 +47,7 @@ def _nll2d(outs: Any, self: Any, target_: Any, weight: Any, reduction: int, igno
 
 def _nll2d_backward(out: Any, grad_output: Any, self: Any, target_: Any, weight: Any, reduction: int, ignore_index: int,
                     total_weight: Any) -> None:
+    need_float("nll_loss2d_backward_out_frame", self._dtype)
     result = out if is_last(out) else target(out, out._dtype)
     _native.nll_loss_backward(
         *_line(dense(grad_output), reduction != 0), *_line(dense(target_), False), *_weights(weight, self._dtype.code),
