@@ -395,6 +395,11 @@ def _eigh_meta(A: Any, UPLO: str, compute_v: bool) -> list[Spec]:
             columns(A, A._shape) if compute_v else like(A, (0,))]
 
 
+def _or_zeros(pairs: tuple[tuple[Any, Any], ...]) -> tuple[Any, ...]:
+    """The gradients that arrived, and zeros for the others."""
+    return tuple(like.new_zeros(like._shape) if g is None else g for g, like in pairs)
+
+
 def _differences(values: Any) -> Any:
     """values[j] - values[i] at (i, j), and 1 on the diagonal."""
     e = values.unsqueeze(-2) - values.unsqueeze(-1)
@@ -419,10 +424,13 @@ _EIGENVECTORS = ("The eigenvectors in the complex case are specified up to multi
                  "loss function depends on this quantity, so it is ill-defined.")
 
 
-def _eigh_grad(grads: Any, eigenvalues: Any, eigenvectors: Any, compute_v: bool) -> Any:
+def _eigh_grad(arrived: Any, eigenvalues: Any, eigenvectors: Any, compute_v: bool) -> Any:
     if not compute_v:
         raise RuntimeError("linalg_eigh_backward: torch.linalg.eigvalsh has no eigenvectors to differentiate with")
-    gL, gV = grads
+    gL, gV = arrived
+    (gL,) = _or_zeros(((gL, eigenvalues),))
+    if gV is None:
+        return (eigenvectors * gL.unsqueeze(-2)) @ H(eigenvectors)
     inner = H(eigenvectors) @ gV
     if eigenvectors._dtype.is_complex:
         _check_phases(inner.diagonal(0, -2, -1).imag, f"linalg_eigh_backward: {_EIGENVECTORS}")
@@ -444,14 +452,18 @@ def _eig_meta(self: Any) -> list[Spec]:
     return [like(self, self._shape[:-1], dt), V(self, self._shape, dt)]
 
 
-def _eig_grad(grads: Any, self_dtype: Any, eigenvalues: Any, eigenvectors: Any) -> Any:
-    gL, gV = grads
+def _eig_grad(arrived: Any, self_dtype: Any, eigenvalues: Any, eigenvectors: Any) -> Any:
+    gL, gV = arrived
     V = eigenvectors
-    inner = H(V) @ gV
-    _check_phases(inner.diagonal(0, -2, -1).imag, f"linalg_eig_backward: {_EIGENVECTORS}")
-    norm = _diag_embed.call((inner.diagonal(0, -2, -1).real.to(V._dtype), 0, -2, -1))
-    inner = (inner - H(V) @ V @ norm) / _differences(eigenvalues.conj())
-    inner = inner - _diag_embed.call((inner.diagonal(0, -2, -1) - gL, 0, -2, -1))
+    (gL,) = _or_zeros(((gL, eigenvalues),))
+    if gV is None:
+        inner = _diag_embed.call((gL, 0, -2, -1))
+    else:
+        inner = H(V) @ gV
+        _check_phases(inner.diagonal(0, -2, -1).imag, f"linalg_eig_backward: {_EIGENVECTORS}")
+        norm = _diag_embed.call((inner.diagonal(0, -2, -1).real.to(V._dtype), 0, -2, -1))
+        inner = (inner - H(V) @ V @ norm) / _differences(eigenvalues.conj())
+        inner = inner - _diag_embed.call((inner.diagonal(0, -2, -1) - gL, 0, -2, -1))
     out = SOLVE.call((H(V), inner @ H(V), True, False))[0]
     return out if self_dtype.is_complex else out.real
 
@@ -486,13 +498,17 @@ _SINGULAR_VECTORS = ("svd_backward: The singular vectors in the complex case are
                      "e^{i phi}. The specified loss function depends on this phase term, making it ill-defined.")
 
 
-def _svd_grad(grads: Any, A: Any, U: Any, S: Any, Vh: Any, full_matrices: bool, compute_uv: bool) -> Any:
-    gU, gS, gVh = grads
-    if not compute_uv:
-        U, _, Vh = SVD.call((A, False, True, None))
-        return (U * gS.unsqueeze(-2).to(U._dtype)) @ Vh
+def _svd_grad(arrived: Any, A: Any, U: Any, S: Any, Vh: Any, full_matrices: bool, compute_uv: bool) -> Any:
+    gU, gS, gVh = arrived
     m, n = A._shape[-2:]
     k = min(m, n)
+    (gS,) = _or_zeros(((gS, S),))
+    if gU is None and gVh is None:
+        # The values alone may be differentiated where some of them are equal.
+        if not compute_uv:
+            U, _, Vh = SVD.call((A, False, True, None))
+        return (U.narrow(-1, 0, k) * gS.unsqueeze(-2).to(U._dtype)) @ Vh.narrow(-2, 0, k)
+    gU, gVh = _or_zeros(((gU, U), (gVh, Vh)))
     U, gU = U.narrow(-1, 0, k), gU.narrow(-1, 0, k)
     Vh, gVh = Vh.narrow(-2, 0, k), gVh.narrow(-2, 0, k)
     left, right = _skew(H(U) @ gU), _skew(Vh @ H(gVh))

@@ -11,7 +11,7 @@ from collections.abc import Callable
 from typing import Any
 
 from .._dispatch.op import Op, Spec
-from .._dtype import float32, float64, int64, uint8
+from .._dtype import float32, float64, int32, int64, uint8
 from .composites.formulas import in_format, narrow, wide
 from .rules.base import KeptRule
 from .rules.layout import in_format_of
@@ -183,6 +183,26 @@ def _forward(self: Any, taps: list[Taps]) -> Any:
     return in_format(narrow(out, self), self)
 
 
+def _forward_bytes(self: Any, mode: Any, results: Ints, align: bool, scales: tuple[float | None, ...]) -> Any:
+    """In fixed point, rounded to bytes after each dimension, as PyTorch does it."""
+    from .. import tensor
+
+    out = self
+    for d in range(len(results) - 1, -1, -1):
+        size = out._shape[d + 2]
+        if size == results[d]:
+            continue  # whatever the factor was
+        places, weights, bits = fixed_point(taps_of(mode, (size,), (results[d],), align, (scales[d],), True)[0])
+        total: Any = 1 << (bits - 1)
+        for k in range(max(map(len, places))):
+            where = tensor([p[k] if k < len(p) else 0 for p in places], dtype=int64, device=self._device)
+            factors = tensor([w[k] if k < len(w) else 0 for w in weights], dtype=int32, device=self._device)
+            shaped = factors.reshape((-1,) + (1,) * (len(self._shape) - d - 3))
+            total = out.index_select(d + 2, where).to(int32) * shaped + total
+        out = (total >> bits).clamp(0, 255).to(uint8)
+    return in_format(out.clone() if out is self else out, self)
+
+
 def _backward(grad: Any, sizes: Ints, taps: list[Taps]) -> Any:
     from .. import tensor
 
@@ -254,6 +274,8 @@ def _declare(name: str, rank: int, mode: Any, aligned: bool) -> None:
 
     def kernel(self: Any, output_size: Ints, *rest: Any) -> Any:
         align, factors = options(rest)
+        if self._dtype is uint8 and name in BYTES:
+            return _forward_bytes(self, mode, output_size, align, factors)
         return _forward(self, taps_of(mode, self._shape[2:], output_size, align, factors, self._dtype is float64))
 
     def kernel_backward(grad_output: Any, output_size: Ints, input_size: Ints, *rest: Any) -> Any:

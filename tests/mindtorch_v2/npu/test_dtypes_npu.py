@@ -26,11 +26,6 @@ FREE: dict[str, str] = {
     **dict.fromkeys(("qr", "linalg_qr"), "columns of complex factors are free up to a factor of length one"),
     "logcumsumexp": "the imaginary part of a complex logarithm is free up to a whole circle",
 }
-# Operators that PyTorch's CPU rounds otherwise, with the reason.
-OTHER_ROUNDING: dict[tuple[str, str], str] = dict.fromkeys(
-    (("nn.functional.interpolate", "uint8"), ("nn.functional.upsample_bilinear", "uint8")),
-    "PyTorch's CPU computes bytes in fixed point, NPUs in floats: one off",
-)
 
 
 def refused(outcome: Any) -> bool:
@@ -40,8 +35,6 @@ def refused(outcome: Any) -> bool:
 
 def check(case: Any, dtype: str, count: int, layout: str | None = None) -> None:
     info = case.info
-    if (info.name, dtype) in OTHER_ROUNDING:
-        return
     for sample in _infos.samples(info, dtype, count=count):
         args, kwargs = _infos.arguments(sample)
         if layout is not None:

@@ -75,7 +75,32 @@ def eigenvectors_tangent(torch: Any, dtype: str, triangle: str) -> Any:
     return torch.func.jvp(lambda at: torch.linalg.eigh(at, triangle)[1].abs(), (x,), (x.flip(0),))[1]
 
 
+def slope_of_values(torch: Any, name: str, x: Any) -> Any:
+    """Of values that are equal: only their vectors have no derivative."""
+    call = torch.linalg.matrix_norm if name == "nuc" else getattr(torch.linalg, name)
+    x = x.requires_grad_()
+    found = call(x, "nuc") if name == "nuc" else call(x)
+    if isinstance(found, tuple):
+        found = found[1 if name == "svd" else 0]
+    (found.real if found.is_complex() else found).sum().backward()
+    return x.grad
+
+
 CALLS: dict[str, Call] = {
+    # the derivative of singular values and eigenvalues that are equal
+    **{
+        f"{name}_of_{kind}": lambda torch, name=name, make=make: slope_of_values(torch, name, make(torch))
+        for name in ("svd", "svdvals", "nuc", "eigh", "eigvalsh", "eig", "eigvals")
+        for kind, make in {"unit": lambda torch: torch.eye(3), "zeros": lambda torch: torch.zeros(2, 3, 3)}.items()
+    },
+    # powers begin and end at numbers of their dtype
+    **{
+        f"logspace_{dtype}_{steps}": lambda torch, dtype=dtype, steps=steps: torch.logspace(
+            0.9, 4.9, steps, base=2.5, dtype=getattr(torch, dtype)
+        )
+        for dtype in ("int64", "uint8", "float32")
+        for steps in (0, 1, 4, 5)
+    },
     # a bool is never a dimension
     "std_bool": lambda torch: numbers(torch, 2, 3).std(True),
     "std_bool_false": lambda torch: numbers(torch, 2, 3).std(False),

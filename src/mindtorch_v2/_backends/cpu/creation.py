@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from typing import Any
 
-from ..._dtype import complex32
+from ..._dtype import complex32, float64
+from ..common.spacing import exponents, one
 from .kernels.creation import ARANGE, EYE, LINSPACE, LOWER, UPPER, Range
 from .kernels.moves import complex_of, polar
 from .lines import cpu, into
@@ -12,18 +13,20 @@ from .numpy_view import np_view
 
 
 def _logspace(out: Any, start: Any, end: Any, steps: int, base: float, *options: Any) -> None:
-    if out._dtype is complex32 or (out._dtype.is_floating_point and out._dtype.itemsize == 1):
-        if steps > 1:
-            raise NotImplementedError(f"\"logspace_cpu\" not implemented for '{out._dtype.scalar_name}'")
-        if steps == 1:
-            out.fill_(base**start)
-        return
-    import numpy
+    narrow = out._dtype is complex32 or (out._dtype.is_floating_point and out._dtype.itemsize == 1)
+    if narrow and steps > 1:
+        raise NotImplementedError(f"\"logspace_cpu\" not implemented for '{out._dtype.scalar_name}'")
+    if narrow and steps:
+        out.fill_(base**start)
+    elif steps == 1:
+        np_view(out)[...] = np_view(one(base**start, out))
+    elif steps:
+        import numpy
 
-    wide = numpy.complex128 if out._dtype.is_complex else numpy.float64
-    if steps:
-        exponents = numpy.linspace(start, end, steps, dtype=wide)
-        np_view(out)[...] = numpy.power(wide(base), exponents).astype(out._dtype.np)
+        whole, wide = out._dtype.is_integer, numpy.complex128 if out._dtype.is_complex else numpy.float64
+        first, last = (int(start), int(end)) if whole else (start, end)
+        found = exponents(first, last, steps, float64 if whole else out._dtype, out._device)
+        np_view(out)[...] = numpy.power(wide(base), np_view(found).astype(wide)).astype(out._dtype.np)
 
 
 cpu("arange", Range(ARANGE))

@@ -16,8 +16,9 @@ from ..._ops.rules.layout import expand_strides
 from ..._strides import contiguous_strides, extent
 from ..._tensor_base import TensorBase, alias, is_contiguous, numel
 from ..common.runtime import empty
+from ..common.spacing import exponents, one
 from . import launch, memory, table
-from .lines import helper, into, npu, parts
+from .lines import choose, helper, into, line, npu, parts
 
 _MOST_DIMS = 8
 # Dtypes the vendor's kernels do not move, as ones of the same width that they do.
@@ -201,13 +202,32 @@ def cast_into(out: TensorBase, src: TensorBase, op: str) -> None:
 
 
 # -- factories ------------------------------------------------------------------------------------------------------
+def _cut_off(start: Any, end: Any, step: Any, dtype: Any, *options: Any) -> bool:
+    """Whole numbers are asked for between or by fractions."""
+    return (
+        dtype is not None and dtype.is_integer and not (type(start) is int and type(end) is int and type(step) is int)
+    )
+
+
+def _arange_of_fractions(out: Any, start: Any, end: Any, step: Any, *options: Any) -> None:
+    """How many there are is the rule's to say, from the fractions; then those are cut off."""
+    count, first, by = numel(out), int(start), int(step)
+    if count and by:
+        found = empty(out._shape, contiguous_strides(out._shape), int64, out._device)
+        run("aclnnArange", "arange", first, first + count * by, by, found)
+        copy(out, found)
+    elif count:
+        fill(out, first)
+
+
 def _logspace(out: Any, start: Any, end: Any, steps: int, base: float, *options: Any) -> None:
-    """base ** linspace, in the widest float the vendor has for both."""
-    exponents = empty((steps,), (1,), float32 if out._dtype.itemsize < 8 else float64, out._device)
-    if steps:
-        run("aclnnLinspace", "logspace", float(start), float(end), steps, exponents)
-        powers = empty((steps,), (1,), exponents._dtype, out._device)
-        run("aclnnPowScalarTensor", "logspace", float(base), exponents, powers)
+    if steps == 1:
+        copy(out, one(base**start, out))
+    elif steps:
+        wide = float64 if out._dtype.is_integer else out._dtype
+        found = exponents(whole(start, out), whole(end, out), steps, wide, out._device).to(float64)
+        powers = empty((steps,), (1,), float64, out._device)
+        run("aclnnPowScalarTensor", "logspace", float(base), found, powers)
         copy(out, powers)
 
 
@@ -223,6 +243,7 @@ def _whole_linspace(out: Any, start: Any, end: Any, steps: int, *options: Any) -
     """Integers: from both ends towards the middle in float32, cut off, as PyTorch does it."""
     from ... import arange
 
+    start, end = whole(start, out), whole(end, out)
     if steps == 1:
         fill(out, start)
     elif steps > 1:
@@ -232,10 +253,15 @@ def _whole_linspace(out: Any, start: Any, end: Any, steps: int, *options: Any) -
         copy(out, registry.get("where").call((up < steps // 2, low, high)))
 
 
+def whole(value: Any, out: Any) -> Any:
+    """What of a number the result's dtype holds."""
+    return int(value) if out._dtype.is_integer else value
+
+
 @helper
 def bound(value: Any, out: Any) -> Any:
     """Where a range begins or ends, as a number of its kind: not every chip takes integers for fractions."""
-    return float(value) if out._dtype.is_floating_point else value
+    return float(value) if out._dtype.is_floating_point else whole(value, out)
 
 
 def _indices(upper: bool) -> Any:
@@ -250,7 +276,12 @@ def _indices(upper: bool) -> Any:
     return kernel
 
 
-npu("arange", "aclnnArange(start, end, step, out)")
+npu(
+    "arange",
+    choose(
+        _cut_off, {False: line("aclnnArange(start, end, step, out)"), True: into(_arange_of_fractions, aliasing=True)}
+    ),
+)
 npu(
     "linspace",
     "aclnnLinspace(bound(start, out), bound(end, out), steps, out)",

@@ -13,7 +13,7 @@ from ...._dtype import complex128, float64, int32, int64
 from ...._finfo import finfo
 from ...._ops.linalg import check_info, is_vector
 from .. import quirks
-from ..lines import call, into, missing, npu, parts
+from ..lines import accepts_dtype, call, into, missing, npu, parts
 
 _cat = registry.get("cat")
 _where = registry.get("where")
@@ -29,11 +29,16 @@ def _nothing(squares: Any, outs: Any) -> None:
         out.diagonal(0, -2, -1).fill_(1)
 
 
+def _serves(function: str, t: Any) -> bool:
+    """Whether the chip has a vendor function, for matrices of this dtype."""
+    return accepts_dtype(function, t) and not quirks.lacks(function)
+
+
 def _inverse(outs: Any, A: Any, check_errors: bool) -> None:
     outs[1].zero_()
     if not A.numel():
         return
-    if not quirks.lacks("aclnnInverse"):
+    if _serves("aclnnInverse", A):
         call("aclnnInverse", "linalg_inv_ex", A, outs[0])
         return
     LU, pivots, info = _factored(A, True)
@@ -50,7 +55,7 @@ def _cholesky(outs: Any, self: Any, upper: bool, check_errors: bool) -> None:
     outs[1].zero_()
     if not self.numel():
         return
-    if not quirks.lacks("aclnnLinalgCholesky"):
+    if _serves("aclnnLinalgCholesky", self):
         call("aclnnLinalgCholesky", "linalg_cholesky_ex", self, upper, outs[0])
         return
     # Without exchanges the triangles of LU differ by the diagonal.

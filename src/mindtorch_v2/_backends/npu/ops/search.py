@@ -4,6 +4,7 @@ Invariant: sizes that depend on data come from the vendor's dynamic functions, o
 """
 from __future__ import annotations
 
+import math
 from typing import Any
 
 from ...._dispatch import registry
@@ -12,7 +13,7 @@ from ...._ops.rules.base import wrap_dim
 from ...._strides import contiguous_strides
 from ...._tensor_base import alias, numel
 from .. import creation, launch
-from ..lines import accepts_dtype, call, fused, helper, into, npu
+from ..lines import accepts_dtype, call, fused, helper, into, npu, parts
 
 _stack = registry.get("stack")
 
@@ -95,7 +96,23 @@ def to_the_right(right: bool, side: Any) -> bool:
 
 npu("searchsorted", "aclnnSearchSorted(sorted_sequence, self, out_int32, to_the_right(right, side), sorter, out)",
     numbers=dict(self="aclnnSearchSorteds(sorted_sequence, self, out_int32, to_the_right(right, side), sorter, out)"))
-npu("histc", "aclnnHistc(self, bins, min, max, out)", empty=0)
+
+
+def _histc(self: Any, bins: int, min: Any, max: Any) -> Any:
+    flat = self.reshape((-1,))
+    low, high = float(min), float(max)
+    if low == high and numel(flat):
+        low, high = (float(t.item()) for t in flat.aminmax())
+        if not (math.isfinite(low) and math.isfinite(high)):
+            raise RuntimeError(f"torch.histc: range of [{low:g}, {high:g}] is not finite")
+    if low == high:
+        low, high = low - 1, high + 1
+    inside = (flat >= low).logical_and(flat <= high)
+    at = ((flat - low) / (high - low) * bins).to(int64).clamp(0, bins - 1)
+    return self.new_zeros((bins,)).index_add(0, at, inside.to(self._dtype))
+
+
+npu("histc", "aclnnHistc(self, bins, min, max, out)", empty=0, otherwise=parts(_histc))
 
 
 # -- bins of any width ----------------------------------------------------------------------------------------------

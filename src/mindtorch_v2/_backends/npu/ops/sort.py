@@ -53,10 +53,20 @@ def _kth_of_vector(self: Any, k: int, dim: int, keepdim: bool) -> Any:
     return tuple(t.reshape(()) for t in registry.get("kthvalue").call((self.reshape((-1,)), k, 0, True)))
 
 
+def _kth_in_order(self: Any, k: int, dim: int, keepdim: bool) -> Any:
+    """Of dtypes that the vendor sorts but does not pick from."""
+    d = wrap_dim(dim, len(self._shape))
+    value, index = (t.narrow(d, k - 1, 1) for t in self.sort(d))
+    return (value.clone(), index.clone()) if keepdim else (value.squeeze(d).clone(), index.squeeze(d).clone())
+
+
 npu("kthvalue", choose(lambda self, k, dim, keepdim: not self._shape or (len(self._shape) == 1 and not keepdim), {
-    False: line("aclnnKthvalue(self, k, wrapped(self, dim), keepdim, out0, out1)"), True: parts(_kth_of_vector)}))
+    False: line("aclnnKthvalue(self, k, wrapped(self, dim), keepdim, out0, out1)", cast=("self",),
+                otherwise=parts(_kth_in_order)),
+    True: parts(_kth_of_vector)}))
 for _name, _vendor in (("median", "aclnnMedian"), ("nanmedian", "aclnnNanMedian")):
     # Without elements the answer is NaN, or an error, by the composition.
+    _parts = registry.get(_name).row.fallback
     npu(_name, choose(lambda self: numel(self) == 0, {
-        False: line(f"{_vendor}(self, out)"), True: registry.get(_name).row.fallback}))
+        False: line(f"{_vendor}(self, out)", cast=("self",), otherwise=_parts), True: _parts}))
     npu(f"{_name}.dim", f"{_vendor}Dim(self, wrapped(self, dim), keep(self, keepdim), out0, out1)")

@@ -11,8 +11,8 @@ from ...._dispatch import registry
 from ...._dtype import dtype, int16, int32, int64
 from ...._ops.composites.formulas import narrow, wide
 from ...._ops.rules.pointwise import broadcast_shapes
-from ..lines import choose, helper, line, missing, npu, parts, with_fallback
-from . import special_waves  # noqa: F401
+from ..lines import choose, helper, line, npu, parts, with_fallback
+from . import special_gamma, special_waves  # noqa: F401
 from .special_series import asymptotic
 
 npu("gcd", "aclnnGcd(self, other, out)")
@@ -119,6 +119,3 @@ for _order in (0, 1):
     npu(f"special_modified_bessel_i{_order}", _bessel(_order, False))
 npu("i0", _bessel(0, False))
 npu("special_i1", _bessel(1, False))
-
-for _name in ("igamma", "igammac", "special_airy_ai"):
-    missing(_name, "the vendor has no function for it")
