@@ -38,7 +38,7 @@ ACLNN(aclnnCast,
           p.require((self.dtype != ACL_BOOL && !is_complex(self.dtype)) || self.contiguous(),
                     "self of dtype %s must be contiguous", dtype_name(self.dtype));
       },
-      RUN { copy(r, r.tensor("self"), r.tensor("out")); })
+      RUN { copy(r, r.tensor("self"), r.tensor("out")); }, NARROW)
 
 ACLNN(aclnnTensorMove, PLAN { p.same_shape("x", "y"); p.same_dtype("x", "y"); },
       RUN { copy(r, r.tensor("x"), r.tensor("y")); })
@@ -51,7 +51,7 @@ void plan_any(Plan&) {}
 
 }  // namespace
 
-ACLNN(aclnnInplaceZero, plan_any, RUN { fill(r, r.output(), 0); })
+ACLNN(aclnnInplaceZero, plan_any, RUN { fill(r, r.output(), 0); }, NARROW)
 ACLNN(aclnnInplaceOne, plan_any, RUN { fill(r, r.output(), 1); })
 
 ACLNN(aclnnInplaceFillScalar,

@@ -155,7 +155,7 @@ std::vector<int64_t> equal_parts(const Plan& p) {
 
 }  // namespace
 
-ACLNN(aclnnCat, PLAN { plan_cat(p); }, RUN { run_cat(r); })
+ACLNN(aclnnCat, PLAN { plan_cat(p); }, RUN { run_cat(r); }, NARROW)
 ACLNN(aclnnChunkCat, PLAN { plan_chunk_cat(p); }, RUN { run_chunk_cat(r); })
 ACLNN(aclnnStack,
       PLAN {

@@ -357,7 +357,7 @@ void plan_modes(const Plan& p, const char* out, const char* scale, int64_t rows,
     p.require(mode >= kPlain && mode <= kLast, "quantMode is %lld, expected -1 to %lld", wide(mode), wide(kLast));
     if (mode == kPlain) return;
     const Tensor& y = p.tensor(out);
-    p.require((y.dtype == ACL_INT8 && mode <= kDynamic) || is_narrow_float(y.dtype), "%s has dtype %s in quantMode %lld", out, dtype_name(y.dtype), wide(mode));
+    p.require(((y.dtype == ACL_INT8 || y.dtype == ACL_INT4) && mode <= kDynamic) || is_narrow_float(y.dtype), "%s has dtype %s in quantMode %lld", out, dtype_name(y.dtype), wide(mode));
     if (mode == kStatic) return;
     p.require(p.has(scale), "quantMode %lld needs %s", wide(mode), scale);
     const Tensor& s = p.tensor(scale);
@@ -454,7 +454,6 @@ void plan_init_quant_again(Plan& p) {
     int64_t pairs = d[0] * k[1], active = p.integer("activeNum"), mode = p.integer("quantMode");
     int64_t rows = active > 0 ? std::min(active, pairs) : pairs, experts = p.integer("expertNum");
     p.require(mode == kStatic || mode == kDynamic, "quantMode is %lld, expected 0 (static) or 1 (dynamic)", wide(mode));
-    p.require(p.tensor("expandedXOut").dtype == ACL_INT8, "expandedXOut: the emulator computes INT8");
     bool drops = p.integer("dropPadMode") == 1;
     if (drops) {  // each expert has room for as many tokens
         int64_t room = p.integer("expertCapacity");
@@ -761,7 +760,7 @@ ACLNN(aclnnMoeTokenUnpermuteWithRoutingMap, plan_unmapped, run_unmapped)
 ACLNN(aclnnMoeTokenUnpermuteWithRoutingMapGrad, plan_unmapped_grad, run_unmapped_grad)
 ACLNN(aclnnMoeTokenPermuteV2, plan_permute_again, run_permute_again, NARROW)
 ACLNN(aclnnMoeInitRoutingQuant, plan_init_quant, run_init_quant)
-ACLNN(aclnnMoeInitRoutingQuantV2, plan_init_quant_again, run_init_quant_again)
+ACLNN(aclnnMoeInitRoutingQuantV2, plan_init_quant_again, run_init_quant_again, NARROW)
 ACLNN(aclnnMoeInitRoutingV3, plan_init_third, run_init_third, NARROW)
 ACLNN(aclnnMoeFusedTopk, plan_fused, run_fused)
 ACLNN(aclnnMoeGatingTopKBackward, plan_gate_grad, run_gate_grad)

@@ -76,7 +76,8 @@ void run_pad_backward(Run& r, Kind kind) {
 }  // namespace
 
 #define PADDING(name, kind, axes)                                                                  \
-    ACLNN(name, PLAN { plan_pad(p, kind, axes, p.tensor("self"), "out", nullptr); }, RUN { run_pad(r, kind); })
+    ACLNN(name, PLAN { plan_pad(p, kind, axes, p.tensor("self"), "out", nullptr); },               \
+          RUN { run_pad(r, kind); }, NARROW)
 #define PADDING_BACKWARD(name, kind, axes)                                                         \
     ACLNN(name, PLAN { plan_pad(p, kind, axes, p.tensor("self"), "gradOutput", "gradInput"); },    \
           RUN { run_pad_backward(r, kind); })
@@ -122,4 +123,5 @@ ACLNN(aclnnConstantPadNd,
                   return position(self.dims, place);
               },
               &r.scalar("value"));
-      })
+      },
+      NARROW)

@@ -95,7 +95,8 @@ ACLNN(aclnnPermute,
           const Tensor& self = r.tensor("self");
           copy_from(r, self, r.tensor("out"),
                     [&](const Dims& place) { return before_permuting(self.dims, r.ints("dims"), place); });
-      })
+      },
+      NARROW)
 // A transposition and a reshape; transpose_first says in which order.
 ACLNN(aclnnConfusionTranspose,
       PLAN {
@@ -185,7 +186,8 @@ ACLNN(aclnnRepeat,
                     static_cast<long long>(many));
           p.shape("out", repeated(p));
       },
-      RUN { run_repeat(r); })
+      RUN { run_repeat(r); },
+      NARROW)
 ACLNN(aclnnRoll,
       PLAN {
           const auto &shifts = p.ints("shifts"), &dims = p.ints("dims");
