@@ -23,4 +23,14 @@ inline void plan_number(const Plan& p, const char* name, int64_t last) {
     p.require(value >= 0 && value <= last, "%s is %lld, expected 0 to %lld", name, static_cast<long long>(value), static_cast<long long>(last));
 }
 
+// Tensors without which there is nothing to compute from: empty ones are refused, those that are not given are not looked at.
+inline void need_elements(const Plan& p, std::initializer_list<const char*> names) {
+    for (const char* name : names) {
+        if (!given(p, name)) continue;
+        const std::vector<Tensor> one{p.at(name).tensor};
+        for (const Tensor& t : p.at(name).tensors.empty() ? one : p.at(name).tensors)
+            p.require(t.numel() > 0, "%s has shape %s: it must not be empty", name, text(t.dims).c_str());
+    }
+}
+
 }  // namespace emu
