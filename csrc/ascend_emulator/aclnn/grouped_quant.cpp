@@ -4,9 +4,12 @@
 // The formulas are not in the facts; they are the ones of the functions' public descriptions. Weights of four bits under
 // INT8 rows: the unit splits a row into high and low halves, lowers the low half by 8, and the caller's bias is what puts
 // 8 * scale * (sum of the column) back, so the result is (x @ w - 8 * sum(w)) * scale + bias.
+//
+// Small floats are multiplied alike. Where their scales are of FLOAT8_E8M0 these stand in pairs (block_scales.h), and so do
+// those of a gated result.
 #include "activation.h"
+#include "block_scales.h"
 #include "optional.h"
-#include "quantize.h"
 
 using namespace emu;
 
@@ -42,15 +45,39 @@ Groups names_of(const Call& c) {
             first_of(c, {"groupListOptional", "groupList"})};
 }
 
-Tensor weight_of(const Call& c, const Groups& g) {
-    Tensor w = half_bytes(listed(c, g.weight));
+Tensor standing(const Call& c, Tensor w) {
     for (const char* flag : {"transposeX2", "transposeW"})
-        if (has_parameter(c, flag) && c.flag(flag)) std::swap(w.dims[1], w.dims[2]), std::swap(w.strides[1], w.strides[2]);
+        if (has_parameter(c, flag) && c.flag(flag) && w.rank() >= 3) std::swap(w.dims[1], w.dims[2]), std::swap(w.strides[1], w.strides[2]);
     return w;
+}
+
+Tensor weight_of(const Call& c, const Groups& g) { return standing(c, half_bytes(listed(c, g.weight))); }
+
+// The pairs of scales of all weights, laid as these are.
+Tensor pairs_of(const Call& c, const Groups& g) { return standing(c, listed(c, g.scale)); }
+bool paired(const Call& c, const Groups& g) { return c.has(g.scale) && listed(c, g.scale).dtype == ACL_FLOAT8_E8M0; }
+
+void plan_operands(const Plan& p, const Groups& g, const Tensor& x, const Tensor& w) {
+    bool floats = is_narrow_float(x.dtype);
+    p.require(floats ? is_narrow_float(w.dtype) : x.dtype == ACL_INT8 && (w.dtype == ACL_INT8 || w.dtype == ACL_INT4),
+              "%s has dtype %s and %s %s; expected small floats, or INT8 and INT8 or INT4", g.x, dtype_name(x.dtype), g.weight, dtype_name(w.dtype));
+    p.require(w.rank() == 3 && x.rank() == 2 && x.dims[1] == w.dims[1], "%s has shape %s, %s %s", g.x, text(x.dims).c_str(),
+              g.weight, text(w.dims).c_str());
+    p.require(p.has(g.scale) && p.has(g.list), "%s and %s must be given", g.scale, g.list);
+    p.require(!paired(p, g) || floats, "%s has dtype FLOAT8_E8M0, %s %s", g.scale, g.x, dtype_name(x.dtype));
+}
+
+void plan_all_pairs(const Plan& p, const Groups& g, const Tensor& x, const Tensor& w) {
+    Dims want = pair_dims(w.dims[1], w.dims[2], 0), have = pairs_of(p, g).dims;
+    want = Dims{w.dims[0], want[0], want[1], want[2]};
+    p.require(have == want, "%s has shape %s, expected a pair for each 64 rows of %s %s", g.scale, text(have).c_str(), g.weight, text(w.dims).c_str());
+    p.require(present(p, g.rows) && p.tensor(g.rows).dtype == ACL_FLOAT8_E8M0, "%s must have pairs of FLOAT8_E8M0 as %s has", g.rows, g.scale);
+    plan_pairs(p, g.rows, x.dims, 1, 1);
 }
 
 // (groups, inner, columns)
 Dims plan_groups(const Plan& p, const Groups& g) {
+    need_elements(p, {g.weight, g.scale});
     for (const char* name : {g.weight, g.scale, g.bias})
         p.require(!given(p, name) || p.at(name).tensors.size() <= 1, "%s: the emulator computes lists of one tensor", name);
     for (const char* name : {"transposeX1", "transposeX"})
@@ -58,17 +85,14 @@ Dims plan_groups(const Plan& p, const Groups& g) {
     for (const char* name : {"offset", "offsetOptional", "antiquantScaleOptional", "antiquantOffsetOptional"})
         p.require(!given(p, name), "%s is not computed by the emulator", name);
     const Tensor &x = p.tensor(g.x), w = weight_of(p, g);
-    p.require(x.dtype == ACL_INT8, "%s has dtype %s; the emulator computes INT8", g.x, dtype_name(x.dtype));
-    p.require(w.dtype == ACL_INT8 || w.dtype == ACL_INT4, "%s has dtype %s; the emulator computes INT8 and INT4", g.weight, dtype_name(w.dtype));
-    p.require(w.rank() == 3 && x.rank() == 2 && x.dims[1] == w.dims[1], "%s has shape %s, %s %s", g.x, text(x.dims).c_str(),
-              g.weight, text(w.dims).c_str());
-    p.require(p.has(g.scale) && p.has(g.list), "%s and %s must be given", g.scale, g.list);
-    p.require(listed(p, g.scale).numel() % (w.dims[0] * std::max<int64_t>(w.dims[2], 1)) == 0, "%s has shape %s", g.scale,
+    plan_operands(p, g, x, w);
+    if (paired(p, g)) plan_all_pairs(p, g, x, w);
+    p.require(paired(p, g) || listed(p, g.scale).numel() % (w.dims[0] * std::max<int64_t>(w.dims[2], 1)) == 0, "%s has shape %s", g.scale,
               text(listed(p, g.scale).dims).c_str());
     p.require(p.tensor(g.list).numel() == w.dims[0], "%s has %lld elements for %lld groups", g.list,
               static_cast<long long>(p.tensor(g.list).numel()), static_cast<long long>(w.dims[0]));
-    if (present(p, g.rows))
-        p.require(p.tensor(g.rows).numel() == x.dims[0], "%s has shape %s", g.rows, text(p.tensor(g.rows).dims).c_str());
+    if (present(p, g.rows) && !paired(p, g))
+        p.require(p.tensor(g.rows).dtype != ACL_FLOAT8_E8M0 && p.tensor(g.rows).numel() == x.dims[0], "%s has shape %s", g.rows, text(p.tensor(g.rows).dims).c_str());
     if (present(p, g.bias))
         p.require(listed(p, g.bias).numel() == w.dims[0] * w.dims[2], "%s has shape %s", g.bias, text(listed(p, g.bias).dims).c_str());
     if (has_parameter(p, "groupListType"))
@@ -80,10 +104,16 @@ Dims plan_groups(const Plan& p, const Groups& g) {
 Values grouped(const Run& r, const Groups& g, int64_t* used) {
     const Tensor &xt = r.tensor(g.x), wt = weight_of(r, g);
     int64_t rows = xt.dims[0], inner = wt.dims[1], columns = wt.dims[2];
-    auto x = r.read<double>(xt), w = r.read<double>(wt), scale = read_scale(r, listed(r, g.scale));
-    Values bias, per_row(size_t(rows), 1), y(size_t(rows * columns), 0);
+    auto x = r.read<double>(xt), w = r.read<double>(wt);
+    Values scale(size_t(wt.dims[0] * columns), 1), bias, per_row(size_t(rows), 1), y(size_t(rows * columns), 0);
+    if (paired(r, g)) {
+        scale_pairs(x, r.read<double>(r.tensor(g.rows)), rows, inner, 1);
+        scale_pairs(w, r.read<double>(pairs_of(r, g)), inner, columns, 0);
+    } else {
+        scale = read_scale(r, listed(r, g.scale));
+    }
     if (present(r, g.bias)) bias = r.read<double>(listed(r, g.bias));
-    if (present(r, g.rows)) per_row = r.read<double>(r.tensor(g.rows));
+    if (present(r, g.rows) && !paired(r, g)) per_row = r.read<double>(r.tensor(g.rows));
     auto ends = r.read<int64_t>(r.tensor(g.list));
     bool counts = has_parameter(r, "groupListType") && r.integer("groupListType") == 1;
     for (size_t i = 1; counts && i < ends.size(); ++i) ends[i] += ends[i - 1];
@@ -114,10 +144,18 @@ void plan_swiglu(Plan& p) {
     Dims w = plan_groups(p, g);
     p.require(w[2] % 2 == 0, "%s has %lld columns, an even number is needed", g.weight, static_cast<long long>(w[2]));
     p.shape("output", {p.tensor(g.x).dims[0], w[2] / 2});
-    p.shape("outputScale", {p.tensor(g.x).dims[0]});
-    p.require(p.tensor("output").dtype == ACL_INT8, "output has dtype %s; the emulator computes INT8", dtype_name(p.tensor("output").dtype));
-    if (has_parameter(p, "quantMode")) {
-        p.require(p.integer("dequantMode") == 0 && p.integer("quantMode") == 0, "the emulator computes dequantMode 0 and quantMode 0");
+    const Tensor& out = p.tensor("output");
+    p.require(is_narrow_float(out.dtype) == is_narrow_float(p.tensor(g.x).dtype) && out.dtype != ACL_INT4, "output has dtype %s, %s %s", dtype_name(out.dtype), g.x,
+              dtype_name(p.tensor(g.x).dtype));
+    if (p.tensor("outputScale").dtype == ACL_FLOAT8_E8M0) {
+        p.require(is_narrow_float(out.dtype), "outputScale has dtype FLOAT8_E8M0, output %s", dtype_name(out.dtype));
+        p.shape("outputScale", pair_dims(out.dims[0], out.dims[1], 1));
+    } else {
+        p.shape("outputScale", {out.dims[0]});
+    }
+    if (has_parameter(p, "quantMode")) {  // which scales there are says the same
+        plan_number(p, "dequantMode", 2);
+        plan_number(p, "quantMode", 2);
         p.require(p.integer("dequantDtype") == ACL_FLOAT, "dequantDtype is %lld, expected 0", static_cast<long long>(p.integer("dequantDtype")));
         p.require(!present(p, "bias"), "bias is reserved and must be null");
     }
@@ -145,7 +183,12 @@ void run_swiglu(Run& r) {
             if (group >= 0) gated[i] *= factors[each ? size_t(group * half) + i % size_t(half) : size_t(group)];
         }
     }
-    write_dynamic(r, gated, std::max<int64_t>(half, 1), "output", "outputScale");
+    const Tensor &out = r.tensor("output"), &scales = r.tensor("outputScale");
+    if (scales.dtype != ACL_FLOAT8_E8M0) return write_dynamic(r, gated, std::max<int64_t>(half, 1), "output", "outputScale");
+    RowBlocks blocks{std::max<int64_t>(half, 1), kBlock, parts_of(half, kPair) * 2, out.dtype, narrow_largest(out.dtype), true, false};
+    Values found = blocks.divide(gated);
+    r.write(out, gated);
+    r.write(scales, found);
 }
 
 // -- back to the order of tokens -----------------------------------------------------------------------------------------

@@ -1,4 +1,4 @@
-// Numbers of 8 and of 4 bits with a power of two for each block of 32, and integers of 4 bits of turned matrices.
+// Numbers of 8 and of 4 bits with a power of two for each block of 32 (or of blocksize), and integers of 4 bits of turned matrices.
 //
 // The formulas are those of the OCP's microscaling formats, which the functions' descriptions cite; the facts have shapes
 // and types only. A block's scale is 2^(floor(log2(largest)) - e), e the exponent of the type's largest number
@@ -16,8 +16,8 @@ using Values = std::vector<double>;
 long long wide(int64_t x) { return static_cast<long long>(x); }
 
 // The place of a block's scale.
-int64_t scale_place(const Lines& lines, int64_t o, int64_t block, int64_t i) {
-    int64_t pairs = ((lines.length + kBlock - 1) / kBlock + 1) / 2;
+int64_t scale_place(const Lines& lines, int64_t o, int64_t block, int64_t i, int64_t size = kBlock) {
+    int64_t pairs = ((lines.length + size - 1) / size + 1) / 2;
     return ((o * pairs + block / 2) * lines.inner + i) * 2 + block % 2;
 }
 
@@ -34,6 +34,8 @@ double placed(double x, int dtype, const std::string& mode) {
     return x;
 }
 
+int64_t block_of(const Call& c) { return has_parameter(c, "blocksize") ? c.integer("blocksize") : kBlock; }
+
 int64_t algorithm(const Call& c) { return has_parameter(c, "scaleAlg") ? c.integer("scaleAlg") : 0; }
 
 double most_of(const Call& c, int dtype) {
@@ -45,13 +47,14 @@ struct Scaled {
     Values y, scales;
 };
 
-Scaled scaled(const Values& x, const Dims& dims, int64_t axis, int dtype, int64_t algorithm, double most, const std::string& mode = "rint") {
+Scaled scaled(const Values& x, const Dims& dims, int64_t axis, int dtype, int64_t algorithm, double most, const std::string& mode = "rint",
+              int64_t block = kBlock) {
     Lines lines(dims, axis);
-    Scaled out{x, Values(size_t(scale_dims(dims, axis).product()), std::ldexp(1.0, -127))};
+    Scaled out{x, Values(size_t(scale_dims(dims, axis, block).product()), std::ldexp(1.0, -127))};
     for (int64_t o = 0; o < lines.outer; ++o)
         for (int64_t i = 0; i < lines.inner; ++i)
-            for (int64_t from = 0; from < lines.length; from += kBlock) {
-                int64_t to = std::min(from + kBlock, lines.length);
+            for (int64_t from = 0; from < lines.length; from += block) {
+                int64_t to = std::min(from + block, lines.length);
                 double largest = 0;
                 for (int64_t k = from; k < to; ++k) {
                     double v = std::fabs(x[size_t(lines.at(o, k, i))]);
@@ -62,7 +65,7 @@ Scaled scaled(const Values& x, const Dims& dims, int64_t axis, int dtype, int64_
                     double& y = out.y[size_t(lines.at(o, k, i))];
                     y = placed(y / scale, dtype, mode);
                 }
-                out.scales[size_t(scale_place(lines, o, from / kBlock, i))] = scale;
+                out.scales[size_t(scale_place(lines, o, from / block, i, block))] = scale;
             }
     return out;
 }
@@ -81,7 +84,8 @@ void plan_numbers(const Plan& p, const char* y) {
     }
     for (const char* name : {"maxDtypeValue", "maxLowBound"})
         p.require(!has_parameter(p, name) || p.real(name) == 0, "%s: the emulator computes 0", name);
-    for (const char* name : {"blocksize"}) p.require(!has_parameter(p, name) || p.integer(name) == kBlock, "%s: the emulator computes 32", name);
+    int64_t block = block_of(p);
+    p.require(block > 0 && block <= 1024 && block % kBlock == 0, "blocksize is %lld, expected a multiple of 32 up to 1024", wide(block));
     for (const char* name : {"dstType", "dstDtype"})
         p.require(!has_parameter(p, name) || p.integer(name) == p.tensor(y).dtype, "%s is %lld, %s has dtype %s", name,
                   wide(has_parameter(p, name) ? p.integer(name) : 0), y, dtype_name(p.tensor(y).dtype));
@@ -89,12 +93,12 @@ void plan_numbers(const Plan& p, const char* y) {
 
 void plan_scaled(const Plan& p, const Dims& dims, const char* y, const char* scales, int64_t axis) {
     p.shape(y, dims);
-    p.shape(scales, scale_dims(dims, axis));
+    p.shape(scales, scale_dims(dims, axis, block_of(p)));
 }
 
 void write_scaled(const Run& r, const Values& x, const char* y, const char* scales, int64_t axis) {
     const Tensor& out = r.tensor(y);
-    Scaled s = scaled(x, out.dims, axis, out.dtype, algorithm(r), most_of(r, out.dtype), rounding(r));
+    Scaled s = scaled(x, out.dims, axis, out.dtype, algorithm(r), most_of(r, out.dtype), rounding(r), block_of(r));
     r.write(out, s.y);
     r.write(r.tensor(scales), s.scales);
 }
@@ -253,14 +257,32 @@ void plan_flat(Plan& p) {
     const Dims& d = p.tensor("x").dims;
     Tensor out = flat_out(p);
     plan_number(p, "groupListType", 1);
-    p.require(out.dtype == ACL_INT4, "out has dtype %s; the emulator computes INT4, also in INT32", dtype_name(out.dtype));
-    p.require(out.dims == d, "out holds %s numbers of four bits, x has shape %s", text(out.dims).c_str(), text(d).c_str());
+    bool floats = out.dtype == ACL_FLOAT4_E2M1;  // in blocks of 32 along all that a matrix holds
+    Dims whole{d[0], d[1] * d[2]};
+    p.require(out.dims == d || (floats && out.dims == whole), "out holds %s numbers of four bits, x has shape %s", text(out.dims).c_str(), text(d).c_str());
     p.shape("kroneckerP1", {d[1], d[1]});
     p.shape("kroneckerP2", {d[2], d[2]});
-    p.shape("quantScale", {d[0]});
+    p.shape("quantScale", floats ? scale_dims(whole, 1) : Dims({d[0]}));
+    p.require((p.tensor("quantScale").dtype == ACL_FLOAT8_E8M0) == floats, "quantScale has dtype %s, out %s", dtype_name(p.tensor("quantScale").dtype), dtype_name(out.dtype));
     p.require(p.real("clipRatio") > 0 && p.real("clipRatio") <= 1, "clipRatio is %g, expected (0, 1]", p.real("clipRatio"));
-    p.require(!has_parameter(p, "dstTypeMax") || p.real("dstTypeMax") == 0, "dstTypeMax belongs to FLOAT4_E2M1");
+    p.require(!has_parameter(p, "dstTypeMax") || p.real("dstTypeMax") == 0 || (floats && p.real("dstTypeMax") > 0), "dstTypeMax is %g, out has dtype %s",
+              has_parameter(p, "dstTypeMax") ? p.real("dstTypeMax") : 0, dtype_name(out.dtype));
     p.require(!given(p, "groupListOptional"), "groupListOptional is not computed by the emulator");
+}
+
+// The scales of a matrix, which is divided by them.
+Values flat_blocks(const Run& r, Values& matrix) {
+    double most = has_parameter(r, "dstTypeMax") && r.real("dstTypeMax") > 0 ? r.real("dstTypeMax") : 0, clip = r.real("clipRatio");
+    Values scales(size_t(scale_dims(Dims{int64_t(matrix.size())}, 0).product()), std::ldexp(1.0, -127));
+    for (size_t from = 0; from < matrix.size(); from += kBlock) {
+        size_t to = std::min(from + size_t(kBlock), matrix.size());
+        double largest = 0;
+        for (size_t k = from; k < to; ++k) largest = std::fmax(largest, std::fabs(matrix[k]));
+        double& scale = scales[from / kBlock];
+        scale = most > 0 ? block_scale(largest * clip, ACL_FLOAT4_E2M1, 2, most) : block_scale(largest * clip, ACL_FLOAT4_E2M1, 0);
+        for (size_t k = from; k < to; ++k) matrix[k] /= scale;
+    }
+    return scales;
 }
 
 void run_flat(Run& r) {
@@ -276,12 +298,18 @@ void run_flat(Run& r) {
         for (int64_t i = 0; i < m; ++i)
             for (int64_t k = 0; k < n; ++k)
                 for (int64_t j = 0; j < n; ++j) both[size_t(i * n + j)] += half[size_t(i * n + k)] * right[size_t(k * n + j)];
+        if (flat_out(r).dtype == ACL_FLOAT4_E2M1) {
+            auto found = flat_blocks(r, both);
+            scales.insert(scales.end(), found.begin(), found.end());
+            out.insert(out.end(), both.begin(), both.end());
+            continue;
+        }
         double largest = 0;
         for (double v : both) largest = std::fmax(largest, std::fabs(v));
         scales.push_back(largest * r.real("clipRatio") / 7);
         for (double v : both) out.push_back(scales.back() > 0 ? v / scales.back() : 0);
     }
-    r.write(flat_out(r), within(out, ACL_INT4));
+    r.write(flat_out(r), within(out, flat_out(r).dtype));
     r.write(r.tensor("quantScale"), scales);
 }
 

@@ -30,9 +30,9 @@ inline double block_scale(double largest, int dtype, int64_t algorithm, double m
 
 inline double block_scale(double largest, int dtype, int64_t algorithm) { return block_scale(largest, dtype, algorithm, narrow_largest(dtype)); }
 
-// The scales of blocks of 32 stand in pairs.
-inline Dims scale_dims(Dims dims, int64_t axis) {
-    int64_t blocks = (dims[int(axis)] + kBlock - 1) / kBlock;
+// The scales of blocks stand in pairs.
+inline Dims scale_dims(Dims dims, int64_t axis, int64_t block = kBlock) {
+    int64_t length = dims[int(axis)], blocks = length / block + (length % block != 0);
     dims[int(axis)] = (blocks + 1) / 2;
     dims.push(2);
     return dims;
