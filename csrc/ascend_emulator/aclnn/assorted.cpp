@@ -138,7 +138,7 @@ void run_ada(Run& r) {
     const Dims& d = r.tensor("x").dims;
     auto x = r.read<double>(r.tensor("x"));
     size_t length = size_t(d.back());
-    Moments m = moments(x, int64_t(x.size() / length), r.real("epsilon"));
+    Moments m = moments(x, d.product() > 0 ? int64_t(x.size() / length) : Dims(d.begin(), uint64_t(d.n - 1)).product(), r.real("epsilon"));
     normalize(x, m.mean, m.rstd);
     std::vector<double> w(length, 1), b(length, 0);
     if (r.has("weightOptional")) w = r.read<double>(r.tensor("weightOptional"));

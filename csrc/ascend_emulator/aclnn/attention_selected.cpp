@@ -31,6 +31,7 @@ void plan_modes(const Plan& p) {
 // small numbers the scales of a query's head and of a key are factors of the product.
 void plan_indexer(Plan& p) {
     plan_modes(p);
+    need_elements(p, {"key"});
     plan_lengths(p, "actualSeqLengthsQueryOptional", "actualSeqLengthsKeyOptional");
     Rows q = rows(p.tensor("query"));
     const Tensor& key = p.tensor("key");

@@ -243,6 +243,7 @@ Taught teach(const Run& r, const Scored& n, Scores& scores, F teacher) {
 
 void plan_loss(Plan& p) {
     plan_scored(p, kLoss);
+    need_elements(p, {"key"});
     Rows q = rows(p.tensor("query")), k = rows(p.tensor("key")), index = rows(p.tensor("queryIndex"));
     p.require(q.packed == index.packed && q.batch == index.batch && q.length == index.length && k.heads == 1 && q.width == k.width,
               "query has shape %s, key %s, queryIndex %s", text(p.tensor("query").dims).c_str(), text(p.tensor("key").dims).c_str(), text(p.tensor("queryIndex").dims).c_str());

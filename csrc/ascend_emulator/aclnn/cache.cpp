@@ -165,6 +165,7 @@ void run_scaled_scatter(Run& r) {
 void plan_gather(Plan& p) {
     const Dims& t = p.tensor("blockTables").dims;
     plan_mode(p, "cacheMode");
+    need_elements(p, {"keyCache", "valueCache"});
     int64_t lengths = p.tensor("seqLens").numel();
     p.require(lengths == t[0] + (p.flag("isSeqLensCumsum") ? 1 : 0), "seqLens has %lld elements for %lld sequences",
               wide(lengths), wide(t[0]));
@@ -492,6 +493,7 @@ void plan_latent(Plan& p) {
     for (const char* name : {"cos", "sin"}) p.shape(name, {kv[0], 1, kv[2], turned});
     plan_part(p, kTurned, turned, how);
     plan_part(p, kLatent, latent, how);
+    need_elements(p, {"kCacheRef", "ckvCacheRef"});
     int64_t places = p.tensor("kCacheRef").dims[1];
     p.require(!how.pages || p.tensor("ckvCacheRef").dims[1] == places, "kCacheRef and ckvCacheRef have pages of one size");
     int64_t entries = how.by_page ? kv[0] * ((kv[2] + places - 1) / places) : kv[0] * kv[2];

@@ -5,6 +5,7 @@
 // or floats and weights of INT8 or INT4, each standing for (w + antiquantOffset) * antiquantScale. Factors belong to
 // columns, and where there are several rows of them, to as many groups of the inner dimension.
 #include "activation.h"
+#include "optional.h"
 #include "quantize.h"
 
 using namespace emu;
@@ -114,6 +115,9 @@ void plan_network(Plan& p) {
               "activation is \"%s\"; there are relu, gelu, fastgelu, silu, geglu, swiglu, reglu", activation.c_str());
     p.require(a.n == b.n && (a.n == 2 || (a.n == 3 && a[0] == b[0])), "weight1 %s and weight2 %s do not fit",
               text(a).c_str(), text(b).c_str());
+    need_elements(p, {"weight1", "weight2"});
+    for (const char* name : {"scale", "offset", "deqScale1", "deqScale2", "antiquantScale1", "antiquantOffset1", "antiquantScale2", "antiquantOffset2"})
+        need_elements(p, {named(p, name).c_str()});
     int64_t hidden = a.back() / (gated(activation) ? 2 : 1);
     p.require(x.back() == a[a.n - 2] && hidden == b[b.n - 2] && (!gated(activation) || a.back() % 2 == 0),
               "x %s, weight1 %s and weight2 %s do not fit", text(x).c_str(), text(a).c_str(), text(b).c_str());

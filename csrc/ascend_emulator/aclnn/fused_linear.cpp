@@ -25,7 +25,7 @@ Values product(const Values& x, const Values& w, int64_t rows, int64_t inner, in
     return out;
 }
 
-int64_t rows_of(const Dims& d) { return d.back() ? d.product() / d.back() : 0; }
+int64_t rows_of(const Dims& d) { return Dims(d.begin(), uint64_t(d.n - 1)).product(); }
 
 // -- C = alpha A B + beta C, elements alike: C + alpha A * B ----------------------------------------------------------
 // The names say "elements": products are of elements, cOut = beta * c + alpha * a * b.
@@ -179,7 +179,7 @@ void run_lora(Run& r) {
         if (which[size_t(i)] < 0) continue;  // no adapter
         int64_t at = checked_index(which[size_t(i)], b[0], "indices") * b[1] + layer;
         Values z(x.begin() + i * inner, x.begin() + (i + 1) * inner);
-        if (!wa.empty()) {
+        if (r.has("weightAOptional")) {
             Values small(size_t(rank), 0);
             for (int64_t k = 0; k < rank; ++k)
                 for (int64_t j = 0; j < inner; ++j) small[size_t(k)] += z[size_t(j)] * wa[size_t((at * rank + k) * inner + j)];
@@ -361,6 +361,7 @@ void run_linear_grad(Run& r) {
 void plan_sample(Plan& p) {
     const Dims& d = p.tensor("logits").dims;
     for (const char* name : {"topK", "topP", "logitsSelectIdx"}) p.shape(name, {d[0]});
+    need_elements(p, {"logits"});
     p.same_dtype("logits", "topP");
     if (p.has("q")) p.same_shape("logits", "q");
     auto like_logits = [&](const char* name) {

@@ -190,9 +190,10 @@ inline void problem_in_pages(const Call& c, const Tensor& k, const Tensor& v, Pr
     int64_t block = number(c, "blockSize", 0);
     NEED(block > 0, "pages need blockSize");
     NEED(t.n == 2 && t[0] == p.batch && int64_t(lengths.size()) == p.batch, "pages need a row and a length for each of %lld samples", wide(p.batch));
-    NEED(k.rank() == v.rank() && (k.rank() == 3 ? k.dims[1] == block && k.dims[2] % p.kv_heads == 0 && v.dims[2] % p.kv_heads == 0
-                                                : k.rank() == 4 && k.dims[1] == p.kv_heads && k.dims[2] == block),
-         "key has shape %s, which pages of %lld do not have", text(k.dims).c_str(), wide(block));
+    NEED(k.rank() == v.rank() && (k.rank() == 3 ? k.dims[1] == block && v.dims[1] == block && k.dims[2] % p.kv_heads == 0 && v.dims[2] % p.kv_heads == 0
+                                                : k.rank() == 4 && k.dims[1] == p.kv_heads && k.dims[2] == block && v.dims[1] == p.kv_heads && v.dims[2] == block) &&
+             v.dims[0] == k.dims[0],
+         "key has shape %s and value %s, which pages of %lld do not have", text(k.dims).c_str(), text(v.dims).c_str(), wide(block));
     for (Where* w : {&p.k, &p.v}) {
         *w = where(w == &p.k ? k : v, k.rank() == 3 ? "BSH" : "BNSD", p.kv_heads);
         w->block = block;

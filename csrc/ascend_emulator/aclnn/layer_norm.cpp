@@ -66,9 +66,9 @@ struct Gradients {
 };
 
 Gradients backward(const std::vector<double>& dy, std::vector<double> x, const std::vector<double>& mean,
-                   const std::vector<double>& rstd, const std::vector<double>* gamma) {
+                   const std::vector<double>& rstd, const std::vector<double>* gamma, int64_t columns) {
     normalize(x, mean, rstd);
-    size_t length = rstd.empty() ? 0 : x.size() / rstd.size();
+    size_t length = size_t(columns);
     Gradients g;
     g.gamma.resize(length);
     g.beta.resize(length);
@@ -105,7 +105,7 @@ void run_layer_norm_backward(Run& r) {
     if (r.has("weightOptional")) weight = r.read<double>(r.tensor("weightOptional"));
     Gradients g = backward(r.read<double>(r.tensor("gradOut")), r.read<double>(r.tensor("input")),
                            r.read<double>(r.tensor("mean")), r.read<double>(r.tensor("rstd")),
-                           r.has("weightOptional") ? &weight : nullptr);
+                           r.has("weightOptional") ? &weight : nullptr, Dims(r.ints("normalizedShape").data(), r.ints("normalizedShape").size()).product());
     const auto& mask = r.ints("outputMask");
     if (mask[0]) r.write(r.tensor("gradInputOut"), g.input);
     if (mask[1]) r.write(r.tensor("gradWeightOut"), g.gamma);
@@ -172,7 +172,7 @@ void plan_add_layer_norm_grad(Plan& p) {
 Gradients gamma_gradients(const Run& r, std::vector<double> x) {
     auto gamma = r.read<double>(r.tensor("gamma"));
     return backward(r.read<double>(r.tensor("dy")), std::move(x), r.read<double>(r.tensor("mean")),
-                    r.read<double>(r.tensor("rstd")), &gamma);
+                    r.read<double>(r.tensor("rstd")), &gamma, int64_t(gamma.size()));
 }
 
 void run_add_layer_norm_grad(Run& r) {

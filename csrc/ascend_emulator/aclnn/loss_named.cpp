@@ -119,7 +119,7 @@ void run_cross_entropy(Run& r) {
     auto x = r.read<double>(r.tensor("features")), label = r.read<double>(r.tensor("labels"));
     size_t length = size_t(r.tensor("features").dims[1]);
     softmax_rows(x, length);
-    std::vector<double> loss(x.size() / length);
+    std::vector<double> loss(size_t(r.tensor("features").dims[0]));
     for (size_t i = 0; i < x.size(); ++i) {
         if (label[i] != 0) loss[i / length] -= label[i] * std::log(x[i]);
         x[i] -= label[i];

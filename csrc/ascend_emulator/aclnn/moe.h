@@ -42,7 +42,7 @@ inline std::vector<int64_t> inverse_of(const std::vector<int64_t>& order) {
 template <class F>
 void write_rows(const Run& r, const Tensor& from, const Tensor& to, F source) {
     auto x = r.read<double>(from);
-    int64_t length = from.dims.back(), rows = to.numel() / length;
+    int64_t length = from.dims.back(), rows = length > 0 ? to.numel() / length : 0;
     std::vector<double> y(size_t(to.numel()));
     for (int64_t i = 0; i < rows; ++i) {
         int64_t at = source(i);

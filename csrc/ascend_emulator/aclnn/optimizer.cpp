@@ -281,6 +281,7 @@ ACLNN(aclnnApplyGradientDescent,
 ACLNN(aclnnFusedSgd,
       PLAN {
           check_lists(p, "paramsRef", {"gradsRef"});
+          if (p.has("gradScaleOptional")) need_one(p, {"gradScaleOptional"});
           if (p.real("momentum") != 0) {
               if (!p.has("momentumBufferListOptionalRef"))
                   refuse(ACLNN_ERR_PARAM_NULLPTR,

@@ -209,7 +209,7 @@ void run_dynamic(Run& r) {
         for (size_t i = 0; i < x.size(); ++i) columns[i] = x[size_t(lines.at(int64_t(i) / (lines.inner * length), int64_t(i) % length, int64_t(i) / length % lines.inner))];
         x = columns;
     }
-    Stretched rows = stretched(std::move(x), length, out.dtype, block_top(r), with_offsets(r));
+    Stretched rows = stretched(std::move(x), length, r.tensor("scaleOut").numel(), out.dtype, block_top(r), with_offsets(r));
     r.write(by_channel(r) ? turned(out) : out, rows.values);
     r.write(r.tensor("scaleOut"), rows.scales);
     if (with_offsets(r)) r.write(r.tensor("offsetOut"), rows.offsets);

@@ -115,8 +115,9 @@ struct Stretched {
 };
 
 // Rows of `length` over the range of a type, whose largest number is `top`; with offsets the whole of a row's range is used,
-// otherwise it is symmetric.
-inline Stretched stretched(std::vector<double> x, int64_t length, int dtype, double top, bool shifts) {
+// otherwise it is symmetric. Rows without elements, `rows` of them, have zeros for scales.
+inline Stretched stretched(std::vector<double> x, int64_t length, int64_t rows, int dtype, double top, bool shifts) {
+    if (x.empty()) return {x, std::vector<double>(size_t(rows)), std::vector<double>(size_t(rows))};
     std::vector<double> scales, offsets;
     ByteRange range = range_of(dtype);
     for (size_t row = 0; row < x.size(); row += size_t(length)) {
@@ -136,7 +137,7 @@ inline Stretched stretched(std::vector<double> x, int64_t length, int dtype, dou
 inline void write_dynamic(const Run& r, std::vector<double> x, int64_t length, const char* y, const char* scale_name,
                    const char* offset_name = nullptr) {
     Tensor out = half_bytes(r.tensor(y));
-    Stretched rows = stretched(std::move(x), length, out.dtype, top_of(out.dtype), offset_name != nullptr);
+    Stretched rows = stretched(std::move(x), length, r.tensor(scale_name).numel(), out.dtype, top_of(out.dtype), offset_name != nullptr);
     r.write(out, rows.values);
     r.write(r.tensor(scale_name), rows.scales);
     if (offset_name) r.write(r.tensor(offset_name), rows.offsets);
@@ -144,7 +145,7 @@ inline void write_dynamic(const Run& r, std::vector<double> x, int64_t length, c
 
 // Factors of the columns: one row of them for all rows, or one for each group of rows.
 inline void smooth(const Run& r, std::vector<double>& x, int64_t length, const char* name, const char* groups) {
-    if (!r.has(name)) return;
+    if (!r.has(name) || x.empty()) return;
     auto factors = r.read<double>(r.tensor(name));
     std::vector<int64_t> of(x.size() / size_t(length));
     if (groups && r.has(groups)) of = groups_of(r.read<int64_t>(r.tensor(groups)), int64_t(of.size()));

@@ -32,7 +32,7 @@ void affine(Values& x, const Values& gamma, const Values& beta) {
 }
 
 Values layer_norm(Values x, const Values& gamma, const Values& beta, double eps) {
-    Moments m = moments(x, int64_t(x.size() / gamma.size()), eps);
+    Moments m = moments(x, gamma.empty() ? 0 : int64_t(x.size() / gamma.size()), eps);
     normalize(x, m.mean, m.rstd);
     affine(x, gamma, beta);
     return x;

@@ -147,6 +147,7 @@ void plan_multinomial(Plan& p) {
     p.require(self.rank() == 1 || self.rank() == 2, "self has shape %s, expected 1 or 2 dimensions",
               text(self.dims).c_str());
     int64_t classes = self.dims.back();
+    p.require(classes > 0 || self.numel() == p.output().numel(), "self has shape %s: there are no classes", text(self.dims).c_str());
     p.require(classes <= int64_t(1) << 24, "self has %lld classes, expected at most 2^24",
               static_cast<long long>(classes));
     p.require(samples > 0 && (p.flag("replacement") || samples <= classes),

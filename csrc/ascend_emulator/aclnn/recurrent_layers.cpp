@@ -260,6 +260,7 @@ void plan_traces(const Plan& p, const Network& n, std::initializer_list<const ch
 }
 
 void plan_lstm(Plan& p) {
+    need_elements(p, {"params"});
     Network n = network(p, "bidirectional", 4);
     plan_network(p, n);
     p.same_shape("hy", "cy");
@@ -295,6 +296,7 @@ void run_lstm(Run& r) {
 }
 
 void plan_gru(Plan& p) {
+    need_elements(p, {"params"});
     Network n = network(p, "bidirection", 3);
     plan_network(p, n);
     if (p.has("hx")) p.same_shape("hy", "hx");

@@ -62,6 +62,7 @@ void plan_region(const Plan& p, const char* boxes, int columns, const Dims& imag
                  const char* out) {
     const Dims& d = p.tensor(boxes).dims;
     p.require(image.n == 4, "the image has %d dimensions, expected 4", image.n);
+    p.require(image[2] > 0 && image[3] > 0, "the image has shape %s: there is nothing in it", text(image).c_str());
     p.require(d.n == 2 && d[1] == columns, "%s has shape %s, expected (n, %d)", boxes, text(d).c_str(), columns);
     p.require(height > 0 && width > 0, "the size of the result must be positive");
     p.shape(out, {d[0], image[1], height, width});

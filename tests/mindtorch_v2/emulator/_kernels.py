@@ -439,15 +439,17 @@ _TRIED: set[str] = set()
 
 def call(name: str, **values: Any) -> Any:
     """The outputs in parameter order; one output alone is not in a list. What a function accepts the first time is
-    tried again with the mistakes that its facts name, and with the liberties that they give."""
+    tried again with the mistakes that its facts name, with the liberties that they give, and with nothing in it."""
     outputs = Call().run(name, values)
     if name not in _TRIED:
         _TRIED.add(name)
+        from ._empties import try_empties
         from ._liberties import try_liberties
         from ._mistakes import try_mistakes
 
         try_mistakes(name, values)
         try_liberties(name, values)
+        try_empties(name, values)
     return outputs[0] if len(outputs) == 1 else outputs
 
 
