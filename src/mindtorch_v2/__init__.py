@@ -217,10 +217,12 @@ for _module, _names in {
     "backends._precision": "get_float32_matmul_precision set_float32_matmul_precision",
     "_classes": "classes",
     "_removed": "eig lstsq matrix_rank solve symeig",
+    "_utils_names": "_import_dotted_name",
     "_questions": (
         "_is_functional_tensor is_same_size is_signed is_inference is_distributed get_device is_vulkan_available "
         "compiled_with_cxx11_abi get_device_module get_num_interop_threads set_num_interop_threads "
-        "set_flush_denormal set_warn_always is_warn_always_enabled has_lapack has_mkl has_openmp has_spectral"
+        "set_flush_denormal set_warn_always is_warn_always_enabled has_lapack has_mkl has_openmp has_spectral "
+        "_running_with_deploy"
     ),
     "_storage_classes": (
         "from_file BFloat16Storage BoolStorage ByteStorage CharStorage ComplexDoubleStorage ComplexFloatStorage "
@@ -251,7 +253,12 @@ _SUBMODULES = (
     "_refs",
     "_subclasses",
     "_linalg_utils",
+    "_lobpcg",
+    "_logging",
+    "_lowrank",
     "_tensor_str",
+    "_utils_internal",
+    "_vendor",
     "_vmap_internals",
     "accelerator",
     "amp",

@@ -12,13 +12,14 @@ from ._core_operators import CORE, HOOKS
 from ._device import CPU, as_device
 from ._device import device as Device
 from ._dispatch.binding import NOT_INTEGRAL, Unpack, is_element, plain_ints
+from ._dispatch.keys import SPARSE
 from ._dispatch.op import c_type_name, type_name
 from ._dtype import dtype as DType
 from ._dtype import get_default_dtype
 from ._dtype_names import cpp_name
 from ._from_data import tensor
 from ._layout import layout as Layout
-from ._layout import strided
+from ._layout import sparse_coo, strided
 from ._ops.determinism import STATE as DETERMINISM
 from ._ops.determinism import filled
 from ._overrides import answers, claimed, shared
@@ -53,8 +54,25 @@ def _sized(sizes: tuple[int, ...], dt: DType) -> Any:
     return empty_contiguous(_sizes(sizes) if min(sizes) < 0 else sizes, dt, CPU)
 
 
+def _elsewhere(dev: Device, where: Any) -> RuntimeError:
+    return RuntimeError(
+        f"legacy constructor expects device type: {dev.type} but device type: {as_device(where).type} was passed"
+    )
+
+
 def construct_like(like: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
-    """`t.new(...)`: the same dtype and device."""
+    """`t.new(...)`: the same dtype and device, and COO of COO."""
+    if like._keys & SPARSE:
+        from ._sparse.refusals import backend_name
+
+        if like.layout is not sparse_coo:
+            raise RuntimeError(f"Cannot map DispatchKey {backend_name(like)} to a unique layout.")
+        rest = {"device": like._device, **kwargs}
+        if as_device(rest["device"]) != like._device:
+            raise _elsewhere(like._device, rest["device"])
+        if not args and "size" in rest:
+            args = tuple(rest.pop("size"))
+        return _build_sparse(args, rest, like._dtype, "SparseTensor.new")
     return _build(args, kwargs, like._dtype, like._device)
 
 
@@ -64,9 +82,7 @@ def _build(args: tuple[Any, ...], kwargs: dict[str, Any], dt: DType, dev: Device
     rest = dict(kwargs)
     where = rest.pop("device", None)
     if where is not None and as_device(where) != dev:
-        raise RuntimeError(
-            f"legacy constructor expects device type: {dev.type} but device type: {as_device(where).type} was passed"
-        )
+        raise _elsewhere(dev, where)
     name = next(iter(rest), "")
     if rest and (args or len(rest) > 1 or name not in _KEYWORDS):
         raise _mismatch(args, kwargs)
@@ -184,7 +200,9 @@ _SPARSE_FORMS = """
 """
 
 
-def _build_sparse(args: tuple[Any, ...], kwargs: dict[str, Any], dt: DType) -> Any:
+def _build_sparse(
+    args: tuple[Any, ...], kwargs: dict[str, Any], dt: DType, name: str = "torch.sparse.SparseTensor"
+) -> Any:
     """Of indices and values, whose dtype stays, or of a size, without elements."""
     from ._sparse.construct import sparse_coo_tensor
 
@@ -198,7 +216,7 @@ def _build_sparse(args: tuple[Any, ...], kwargs: dict[str, Any], dt: DType) -> A
         return sparse_coo_tensor(tuple(args[0]), dtype=dt, device=where)
     if len(args) == 1 and isinstance(args[0], (list, tuple)):
         raise TypeError(
-            "torch.sparse.SparseTensor(sequence) only accepts sizes.  Please use torch.sparse_coo_tensor() or "
+            f"{name}(sequence) only accepts sizes.  Please use torch.sparse_coo_tensor() or "
             "construct a strided tensor and convert it to sparse via to_sparse."
         )
     tensors = len(args) in (2, 3) and all(isinstance(x, TensorBase) for x in args[:2])

@@ -55,6 +55,11 @@ def get_device(input: Any) -> int:
     return int(_need("get_device", input).get_device())
 
 
+def _running_with_deploy() -> bool:
+    """Always False, as in PyTorch, whose own tests ask."""
+    return False
+
+
 def is_vulkan_available() -> bool:
     return False
 

@@ -36,6 +36,7 @@ from .parts import (
     parts,
     replace,
     with_values,
+    without_entries,
 )
 from .refusals import refused
 from .table import bumped, serves
@@ -194,8 +195,10 @@ def _add_compressed(self: Any, other: Any, alpha: Any, dtype: Any) -> Any:
             "torch.add: Expected input tensors to have the same shape, but got tensor `self` with shape "
             f"{_shown(self)} and tensor `other` with shape {_shown(other)}"
         )
+    if self._device.type == "meta":
+        self, other = without_entries(self), without_entries(other)
     p, q = parts(self), parts(other)
-    if torch.equal(p.compressed, q.compressed) and torch.equal(p.plain, q.plain):
+    if self._device.type == "meta" or torch.equal(p.compressed, q.compressed) and torch.equal(p.plain, q.plain):
         return with_values(self, p.values.to(dtype) + q.values.to(dtype) * alpha)
     if dtype.name not in ("float32", "float64", "complex64", "complex128"):
         raise NotImplementedError(f"\"add_out_sparse_csr_impl_mkl\" not implemented for '{dtype.scalar_name}'")

@@ -9,6 +9,7 @@ from typing import Any
 
 import mindtorch_v2 as torch
 
+from .._device import as_device
 from .._dtype_names import type_string
 from .._layout import contiguous_format, preserve_format, sparse_coo, strided
 from .._ops.rules.base import wrap_dim
@@ -31,6 +32,7 @@ from .parts import (
     replace,
     shallow,
     with_values,
+    without_entries,
 )
 from .refusals import refused
 from .table import serves
@@ -74,7 +76,9 @@ def detach(self: Any) -> Any:
 def to_copy(self: Any, dtype: Any, device: Any, memory_format: Any, non_blocking: bool) -> Any:
     if memory_format is not None and memory_format is not preserve_format:
         raise RuntimeError(f"to(options): unsupported memory format {memory_format} for layout {layout_of(self)}")
-    return copy(self, dtype, device, non_blocking)
+    # How many entries there are is data too.
+    emptied = device is not None and as_device(device).type == "meta" != self._device.type
+    return copy(without_entries(self) if emptied else self, dtype, device, non_blocking)
 
 
 @serves("copy_")
@@ -143,6 +147,20 @@ def zero_(self: Any) -> Any:
         )
         return replace(self, of_parts(empty, self._shape))
     return replace(self, cleared(self, tuple(self._shape), self._dtype, self._device))
+
+
+@serves("zeros.out", "empty.out", grad={})
+def made_into(size: Any, dtype: Any, layout: Any, device: Any, pin_memory: Any, *rest: Any) -> Any:
+    """`torch.zeros(size, out=t)`: as many dimensions as the size has are sparse."""
+    out = rest[-1]
+    if not is_coo(out):
+        return replace(out, cleared(out, tuple(size), out._dtype, out._device)) if len(size) > 1 else _unfit(size)
+    indices = parts(out).plain.new_zeros((len(size), 0))
+    return replace(out, coo(indices, parts(out).values.new_zeros((0,)), tuple(size), True))
+
+
+def _unfit(size: Any) -> Any:
+    raise RuntimeError(f"torch.resize_: Only batched sparse CSR matrices are supported, but got size {list(size)}")
 
 
 def cleared(t: Any, size: tuple[int, ...], dtype: Any, device: Any, layout: Any = None) -> Any:

@@ -138,6 +138,15 @@ def with_values(t: Any, values: Any, coalesced: bool | None = None) -> Any:
     )
 
 
+def without_entries(t: Any) -> Any:
+    """The same tensor with no entry, of the same memory."""
+    p = parts(t)
+    batch = len(p.plain._shape) - 1 if p.compressed is not None else 0
+    values = p.values.narrow(batch, 0, 0)
+    made = Parts(p.layout, p.compressed, p.plain.narrow(-1, 0, 0), values, p.sparse_dim, p.dense_dim, True)
+    return of_parts(made, t._shape)
+
+
 def shallow(t: Any) -> Any:
     """Another tensor of the same parts."""
     return with_values(t, parts(t).values)

@@ -15,6 +15,7 @@ from .._dispatch import registry
 from .._dispatch.keys import AUTOGRAD, BATCHED, DEVICE_BITS, FORWARD, FUNCTIONALIZE, TORCH_DISPATCH
 from .._dispatch.op import RESOLVERS, Derivative, FnKernel, Kernel, Op, Overrider
 from .._operators import definitions, overload_for
+from .._promotion import can_cast
 from .._tensor_base import TensorBase, bump
 from .parts import is_sparse, parts, replace, with_values
 from .refusals import refused
@@ -57,7 +58,21 @@ def _out(op: Op, args: tuple[Any, ...], keys: int) -> Any:
     functional = op.functional
     if functional is None or len(op.schema.returns) != 1:
         raise refused(op.name, tensors_in(args))
-    return written(op, args[-1], functional.call(args[:-1]))
+    target, source = args[-1], args[0]
+    if functional.name in OF_VALUES and is_sparse(target) and is_sparse(source):
+        # The dense operator says which dtypes it writes.
+        made = functional.call(args[:-1])
+        values = parts(made).values.new_empty((), dtype=target._dtype)
+        op.call((parts(source).values.new_empty(()), *args[1:-1], values))
+        return written(op, target, made)
+    result = functional.call(args[:-1])
+    both = functional.name in _CONVERTED and all(is_sparse(t) for t in (target, *args[:2]))
+    if both and not can_cast(result._dtype, target._dtype):
+        raise RuntimeError(
+            f"Can't convert result type {result._dtype.scalar_name} to output {target._dtype.scalar_name} in "
+            f"{_CONVERTED[functional.name]} operation"
+        )
+    return written(op, target, result)
 
 
 def _in_place(op: Op, args: tuple[Any, ...], keys: int) -> Any:
@@ -77,6 +92,9 @@ class Entry:
 
 
 TABLE: dict[str, Entry] = {}
+# Functions of the values alone, which `unary` enters; and those that name themselves where a dtype does not fit `out`.
+OF_VALUES: set[str] = set()
+_CONVERTED = {"add": "add", "sub": "add", "mul": "mul"}
 # Rows of the dense tables that are made for sparse tensors, or ask about any.
 _MADE_FOR = frozenset(
     """_sparse_sum _sparse_sum.dtype _sparse_sum.dim _sparse_sum.dim_dtype _sparse_sparse_matmul _to_dense

@@ -14,7 +14,7 @@ from .._dispatch.op import Op, Overrider
 from .coalesce import coalesced
 from .parts import is_coo, parts, replace, with_values
 from .refusals import refused
-from .table import TABLE, Entry, serves
+from .table import OF_VALUES, TABLE, Entry, serves
 
 _BOTH = (
     "abs asin asinh atan atanh ceil deg2rad erf erfinv expm1 floor frac isinf isnan isneginf isposinf log1p neg "
@@ -81,6 +81,7 @@ def _unary(layouts: str) -> Overrider:
 
 def _register() -> None:
     for names, layouts in ((_BOTH, "both"), (_COO_ONLY, "coo"), (_COMPRESSED_ONLY, "compressed")):
+        OF_VALUES.update(names)
         for name in names:
             base, dot, overload = name.partition(".")
             for form in (name, f"{base}_{dot}{overload}"):
