@@ -6,7 +6,9 @@ from importlib import import_module
 from typing import Any
 
 # Modules that PyTorch has loaded with itself.
-_MODULES = frozenset("aot_autograd apis config deprecated eager_transforms make_functional utils vmap".split())
+_MODULES = frozenset(
+    "aot_autograd apis autograd_function config deprecated eager_transforms make_functional utils vmap".split()
+)
 
 
 def __getattr__(name: str) -> Any:

@@ -14,6 +14,7 @@ from typing import Any
 import mindtorch_v2 as torch
 
 from .._autograd.engine import grad_one, leads_elsewhere
+from .._autograd.saved_hooks import disable_hooks, disabled_message
 from .._batching.dims import lift
 from .._batching.kernel import QUIET
 from .._batching.level import begin, end, live
@@ -43,6 +44,11 @@ from ._arguments import (
 )
 
 
+_NO_HOOKS = (
+    "torch.func.{grad, vjp, jacrev, hessian} don't yet support saved tensor hooks. Please open an issue with your use case."
+)
+
+
 class Scope:
     """One transform at work: its inputs, and what may leave."""
 
@@ -52,6 +58,8 @@ class Scope:
         self.followed = False
 
     def __enter__(self) -> Scope:
+        self.hooks_refused = disabled_message()
+        disable_hooks(_NO_HOOKS)
         begin("grad")
         self.outer = is_grad_enabled()
         # A transform records what it needs, whatever mode it is called in.
@@ -63,6 +71,7 @@ class Scope:
         self, kind: type[BaseException] | None, value: BaseException | None, trace: TracebackType | None
     ) -> None:
         end()
+        disable_hooks(self.hooks_refused)
         set_grad_enabled(self.outer)
         if self.modes is not None:
             set_modes(self.modes)

@@ -223,3 +223,33 @@ def test_modules_that_are_there_without_an_import() -> None:
     assert made.config.__name__.endswith("_functorch.config") and callable(made.vmap.restore_vmap)
     with pytest.raises(AttributeError, match="no attribute 'nothing'"):
         _ = made.nothing
+
+
+def test_gradients_of_many_fit_their_inputs() -> None:
+    part = _part(torch, "autograd_function")
+    g = torch.arange(24.0).reshape(2, 3, 4)
+    assert part.reductify_leaf(None, None, 0, 2) is None and part.reductify_leaf(g, None, None, 2) is g
+    assert torch.equal(part.reductify_leaf(g, 0, None, 2), g.sum(0))
+    assert torch.equal(part.reductify_leaf(g, 0, 1, 2), g.movedim(0, 1))
+    assert torch.equal(part.reductify_leaf(g[0], None, 1, 5), g[0].unsqueeze(1).expand(3, 5, 4))
+    assert torch.equal(part.reductify_leaf(g, 0, 1, 2, (4,)), g.sum(1).t())
+    both = part.reductify((g, None), (0, None), (None, 0), 2)
+    assert torch.equal(both[0], g.sum(0)) and both[1] is None
+
+
+def test_a_context_with_other_saved_tensors() -> None:
+    part = _part(torch, "autograd_function")
+
+    class Ctx:
+        saved_tensors = (1,)
+        needs_input_grad = (True,)
+
+    ctx = Ctx()
+    wrapped = part.CtxWithSavedTensors(ctx, (2, 3))
+    nested = part.CtxWithSavedTensors(wrapped, (4,))
+    nested.note = "kept"
+    assert (wrapped.saved_tensors, nested.saved_tensors, ctx.saved_tensors) == ((2, 3), (4,), (1,))
+    assert nested.needs_input_grad == (True,) and ctx.__dict__ == {"note": "kept"}
+    ctx._pt_inner_ctx = 1
+    with pytest.raises(RuntimeError, match="name collision"):
+        part.CtxWithSavedTensors(ctx, ())

@@ -302,3 +302,24 @@ def test_linearize_inside_transforms() -> None:
     torch.testing.assert_close(each, torch.stack([f.jvp(fn, (a,), (b,))[1] for a, b in zip(x, v)]))
     with pytest.raises(RuntimeError, match="doesn't match the shape"):
         f.vmap(lambda a: f.linearize(fn, a)[1](v))(x)
+
+
+@pytest.mark.parametrize("name", "grad grad_and_value jacrev hessian vjp".split())
+def test_gradients_refuse_hooks_of_saved_values(name: str) -> None:
+    transform, x = getattr(torch.func, name), numbers(torch, 3)
+    keep = torch.autograd.graph.saved_tensors_hooks(lambda t: t, lambda t: t)
+
+    def inside(a: Any) -> Any:
+        with keep:
+            return a.sin().sum()
+
+    def outside(fn: Any) -> None:
+        transform(fn, x) if name == "vjp" else transform(fn)(x)
+
+    refused = pytest.raises(RuntimeError, match="jacrev, hessian} don't yet support saved tensor hooks")
+    with refused:
+        outside(inside)
+    with refused, keep:
+        outside(lambda a: a.sin().sum())
+    with keep:
+        pass
