@@ -226,7 +226,9 @@ def _overridden(args: tuple[Any, ...], kwargs: dict[str, Any]) -> bool:
 def _run(op: Op, bound: tuple[Any, ...]) -> Any:
     try:
         result = op.call(bound if op.title() not in _INDEXED else _with_positions(bound))
-        return list(result) if _gives_list(op) and type(result) is tuple else result
+        if type(result) is not tuple:
+            return result
+        return list(result) if _gives_list(op) else _wanted(op, bound, result)
     except Exception as error:
         from ._dispatch.unforeseen import told_again
 
@@ -234,6 +236,14 @@ def _run(op: Op, bound: tuple[Any, ...]) -> Any:
         if told is None:
             raise
     raise told
+
+
+def _wanted(op: Op, bound: tuple[Any, ...], result: tuple[Any, ...]) -> tuple[Any, ...]:
+    """The results with None in the place of those that the call did not ask for."""
+    last = op.schema.args[-1]
+    if last.name != "output_mask" or len(bound) != len(op.schema.args):
+        return result
+    return tuple([r if wanted else None for r, wanted in zip(result, bound[-1])])
 
 
 def _gives_list(op: Op) -> bool:

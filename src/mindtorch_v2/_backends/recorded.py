@@ -10,9 +10,9 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import Any
 
-from .._dispatch.keys import AUTOGRAD
+from .._dispatch.keys import AUTOGRAD, BATCHED
 from .._dispatch.op import Kernel, Op
-from .._dispatch.state import differentiated
+from .._dispatch.state import differentiated, swap_grad
 from .._strides import contiguous_strides
 from .._tensor_base import TensorBase
 from .common.runtime import empty
@@ -82,10 +82,12 @@ def recorder(served: Whole) -> Callable[..., Any]:
         for i in ctx.bare:
             shape, dt, dev = args[i]
             args[i] = empty(shape, contiguous_strides(shape), dt, dev)
-        if differentiated():
+        again = differentiated()
+        if again or grad._keys & BATCHED:
+            # Gradients of many at once have no memory that a device's own call could read.
             for i in ctx.bare:
                 args[i].zero_().requires_grad_(needs[i])
-            return _through_parts(served, args, needs, grad)
+            return _through_parts(served, args, needs, grad, again)
         assert served.back is not None
         return served.back(grad, needs, args, saved[count:])
 
@@ -109,17 +111,23 @@ def node_of(name: str, forward: Callable[..., Any], backward: Callable[..., Any]
     return kind(name, (Function,), parts)
 
 
-def differentiate(outs: Sequence[Any], wanted: Sequence[Any], grads: Sequence[Any]) -> Sequence[Any]:
-    """Gradients that can be differentiated again."""
+def differentiate(
+    outs: Sequence[Any], wanted: Sequence[Any], grads: Sequence[Any], again: bool = True
+) -> Sequence[Any]:
+    """Gradients that can be differentiated again, unless nobody will."""
     from ..autograd import grad
 
-    found: Sequence[Any] = grad(outs, wanted, grads, create_graph=True, allow_unused=True)
+    found: Sequence[Any] = grad(outs, wanted, grads, retain_graph=True, create_graph=again, allow_unused=True)
     return found
 
 
-def _through_parts(served: Whole, args: list[Any], needs: tuple[bool, ...], grad: Any) -> tuple[Any, ...]:
-    out = served.parts.run(served.op, tuple(args), served.key | AUTOGRAD)
+def _through_parts(served: Whole, args: list[Any], needs: tuple[bool, ...], grad: Any, again: bool) -> tuple[Any, ...]:
+    was = swap_grad(True)
+    try:
+        out = served.parts.run(served.op, tuple(args), served.key | AUTOGRAD)
+    finally:
+        swap_grad(was)
     wanted = [i for i, need in enumerate(needs) if need]
-    found = differentiate((out,), [args[i] for i in wanted], (grad,))
+    found = differentiate((out,), [args[i] for i in wanted], (grad,), again)
     by_place = dict(zip(wanted, found))
     return tuple(by_place.get(i) for i in range(len(args)))

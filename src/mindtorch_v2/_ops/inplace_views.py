@@ -18,7 +18,7 @@ from .._dispatch.binding import BAD, fitted, is_element, is_index, need, plain_i
 from .._dispatch.keys import AUTOGRAD, BACKENDS, CPU, NESTED, SPARSE, TORCH_DISPATCH, VIEW
 from .._dispatch.op import Op, plain_name, type_name
 from .._dispatch.schema import Arg
-from .._dispatch.state import is_grad_enabled
+from .._dispatch.state import is_grad_enabled, is_inference_mode
 from .._dtype_names import cpp_name
 from .._layout import preserve_format
 from .._sizes import long, numel_of, strided_bytes
@@ -158,7 +158,7 @@ _NO_RESIZE = "cannot resize variables that require grad"
 
 
 def _check_resizable(t: TensorBase) -> None:
-    if requires_grad(t):
+    if requires_grad(t) and not (is_inference_mode() and t.is_inference()):
         raise RuntimeError(_NO_RESIZE)
     if is_dual(t):
         raise RuntimeError("cannot resize variables that has a forward grad")

@@ -14,7 +14,7 @@ from .._dispatch import registry
 from .._dispatch.op import Op, Spec
 from .._layout import contiguous_format
 from .._sizes import dense_bytes
-from .._tensor_base import TensorBase, numel
+from .._tensor_base import TensorBase, alias, numel
 from . import copy, shape, view
 from .rules.base import KeptRule, wrap_dim
 from .rules.layout import preserved_strides
@@ -191,10 +191,16 @@ def _chunk(self: Any, chunks: int, dim: int) -> Any:
     return _SPLIT.call((self, each, dim))
 
 
+def _alone(t: Any) -> Any:
+    made = alias(t, t._shape, t._stride, t._offset)
+    made._vc = None
+    return made
+
+
 def _pieces(schema: str, seen: Op) -> Op:
     """As `split`, but the pieces are new tensors to autograd, though they share memory: writing into one is not seen
-    by the others' histories."""
-    return op(schema, kernel=lambda *args: tuple(t.detach() for t in seen.call((args[0].detach(), *args[1:]))),
+    by the others' histories, nor by their versions."""
+    return op(schema, kernel=lambda *args: tuple(_alone(t) for t in seen.call((args[0].detach(), *args[1:]))),
               grad=dict(self=lambda grads, dim: shape.CAT.call((grads, dim))))
 
 

@@ -46,3 +46,18 @@ def test_gradients_that_differ_in_a_batch_do_not() -> None:
     _Hasty.passes = 0
     with pytest.raises(RuntimeError, match="For output 0 and input 0"):
         torch.autograd.gradcheck(_Hasty.apply, (x,), check_batched_grad=True)
+
+
+@pytest.mark.parametrize("name", "attention LSTM GRU RNN".split())
+def test_what_a_device_serves_whole_takes_gradients_of_many(name: str) -> None:
+    torch.manual_seed(0)
+    x = torch.randn(1, 3, 4, dtype=torch.float64, requires_grad=True)
+    attend = torch.nn.functional.scaled_dot_product_attention
+    layer = None if name == "attention" else getattr(torch.nn, name)(4, 2).double()
+
+    def fn(t: Any) -> Any:
+        return attend(t, t, t) if layer is None else layer(t)[0]
+
+    assert torch.autograd.gradcheck(fn, (x,), check_batched_grad=True)
+    (found,) = torch.autograd.grad(fn(x), x, torch.ones(2, *fn(x).shape, dtype=torch.float64), is_grads_batched=True)
+    assert not found.requires_grad

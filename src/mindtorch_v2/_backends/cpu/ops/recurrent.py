@@ -1,7 +1,7 @@
 """CPU lines of recurrent networks: one native call for a layer in one direction, and one for its gradient.
 
 Invariant: the composition serves what the kernel is not made for (projections, states to be broadcast, no rows), and
-gradients that are differentiated again. Two-byte floats are widened once for all steps, but for the weight of a call
+gradients that are differentiated again or many at once. Two-byte floats are widened once for all steps, but for the weight of a call
 that records nothing, which is multiplied as it is: states that are given away keep their digits between steps. The
 gradient of the weights is one product over all steps.
 """
@@ -11,9 +11,9 @@ from typing import Any
 
 from .... import _native
 from ...._dispatch import registry
-from ...._dispatch.keys import AUTOGRAD, CPU
+from ...._dispatch.keys import AUTOGRAD, BATCHED, CPU
 from ...._dispatch.op import FnKernel
-from ...._dispatch.state import differentiated, is_grad_enabled
+from ...._dispatch.state import differentiated, is_grad_enabled, swap_grad
 from ...._dtype import bfloat16, float16, float32
 from ...._ops import recurrent as rows
 from ...._ops.recurrent import Kind, State, Weights
@@ -127,11 +127,16 @@ def _node() -> Any:
         saved = list(ctx.saved_tensors)
         args = [saved.pop(0) if there else None for there in ctx.there]
         needs = ctx.needs_input_grad[2:]
-        if differentiated():
-            outs = [o for o in _parts(ctx.kind, args, ctx.way) if o is not None]
+        again = differentiated()
+        if again or any(g is not None and g._keys & BATCHED for g in (grad, grad_cell)):
+            was = swap_grad(True)
+            try:
+                outs = [o for o in _parts(ctx.kind, args, ctx.way) if o is not None]
+            finally:
+                swap_grad(was)
             wanted = [t for t, need in zip(args, needs) if need]
             seeds = [grad, grad_cell][:len(outs)]
-            found = iter(differentiate(outs, wanted, seeds))
+            found = iter(differentiate(outs, wanted, seeds, again))
             return (None, None, *(next(found) if need else None for need in needs))
         done: Run = ctx.done
         dgates, dstate, dhx, dcx = done.gradients(grad, grad_cell)

@@ -9,7 +9,7 @@ from ...._dispatch import registry
 from ...._dispatch.keys import AUTOGRAD, CPU
 from ...._dispatch.op import FnKernel
 from ...._dtype import bool as bool_
-from ...._dtype import uint8
+from ...._dtype import int64, uint8
 from ...._ops.vision import blocks, check_grid, window_of
 from ...._tensor_base import numel
 from ...recorded import Whole, recorder
@@ -42,7 +42,8 @@ def _col2im(out: Any, self: Any, output_size: Ints, kernel_size: Ints, dilation:
             stride: Ints) -> None:
     if numel(out) == 0:
         return
-    dt = wide_dtype(self._dtype)
+    # Bits that meet are or-ed: summed as numbers and asked whether they are not zero.
+    dt = int64 if self._dtype is bool_ else wide_dtype(self._dtype)
     y = target(out, dt)
     images = 1 if len(self._shape) == 2 else self._shape[0]
     _native.col2im(*operand(dense_as(self, dt)), *operand(y), images, out._shape[-3],

@@ -85,7 +85,8 @@ class _Steps:
         if function_name in cls.functions:
             raise Exception(f"Unable to add DataPipe function name {function_name} as it is already taken")
         function = functools.partial(_build, function_name, cls_to_register, enable_df_api_tracing)
-        functools.update_wrapper(function, cls_to_register, assigned=("__doc__",))
+        functools.update_wrapper(function, cls_to_register, assigned=())
+        function.__doc__ = f"{cls_to_register.__doc__ or ''} (functional name: ``{function_name}``)."
         cls.functions[function_name] = function
 
     def __getstate__(self) -> Any:
