@@ -12,8 +12,8 @@ from . import _native
 from ._backends.common.overlap import check_no_internal_overlap
 from ._core_operators import CORE, HOOKS
 from ._device import CPU as CPU_DEVICE
-from ._dispatch.keys import AUTOGRAD, BATCHED, CPU, INFERENCE, META, NESTED, SPARSE, VIEW, WRAPPED
-from ._dispatch.state import unwatched
+from ._dispatch.keys import AUTOGRAD, BATCHED, CPU, INFERENCE, META, NESTED, SPARSE, TORCH_DISPATCH, VIEW, WRAPPED
+from ._dispatch.state import STATE, modes, unwatched
 from ._dtype import bool as bool_
 from ._dtype import int64
 from ._dtype_names import type_string
@@ -285,7 +285,8 @@ def from_object(x: Any, t: TensorBase) -> Any:
         if t._keys & CPU:
             shape, kind = list_shape(x)
             if kind == 1:
-                return make(_from_list(x, shape, 4), 0, shape, contiguous_strides(shape), int64, CPU_DEVICE, CPU)
+                made = make(_from_list(x, shape, 4), 0, shape, contiguous_strides(shape), int64, CPU_DEVICE, CPU)
+                return HOOKS.lifted(made) if moded() else made
         data = HOOKS.from_data(x, None, t)
         if isinstance(data, TensorBase) and data._dtype.is_inexact:
             return CORE.to_copy.call((data, int64, None, None, False))
@@ -386,7 +387,10 @@ def positions(t: TensorBase, indices: list[Any], values: TensorBase | None = Non
     if plain:
         return tuple(indices)
     out: list[Any] = []
+    kept = False
     recorded = t._keys & (AUTOGRAD | VIEW) != 0 or (values is not None and values._keys & (AUTOGRAD | VIEW) != 0)
+    # Who takes the operator over sees masks; gradients are those of positions, unless who has the mask answers for it.
+    whole = not recorded and (moded() or takes_over_any(t, indices))
     for x in indices:
         if x is None:
             out.append(None)
@@ -405,6 +409,11 @@ def positions(t: TensorBase, indices: list[Any], values: TensorBase | None = Non
                         f"indexed tensor "
                         f"{list(t._shape)} at index {at + j}"
                     )
+            if whole or x._keys & TORCH_DISPATCH:
+                kept = True
+                out.append(x)
+                out.extend([SPANNED] * (len(x._shape) - 1))
+                continue
             if x._keys & META and values is not None:
                 out.extend(places_unknown(t, x, at, indices, values))
                 continue
@@ -422,7 +431,22 @@ def positions(t: TensorBase, indices: list[Any], values: TensorBase | None = Non
             out.append(CORE.to_copy.call((x, int64, None, None, False)))
         else:
             raise IndexError("tensors used as indices must be long, int, byte or bool tensors")
-    return tuple(out)
+    return tuple([x for x in out if x is not SPANNED]) if kept else tuple(out)
+
+
+def moded() -> bool:
+    """Whether a mode takes operators over."""
+    return STATE.active != 0 and modes() & TORCH_DISPATCH != 0
+
+
+def takes_over_any(t: TensorBase, indices: list[Any]) -> bool:
+    """Whether a tensor's class takes operators over."""
+    if t._keys & TORCH_DISPATCH:
+        return True
+    for x in indices:
+        if isinstance(x, TensorBase) and x._keys & TORCH_DISPATCH:
+            return True
+    return False
 
 
 def places_unknown(t: TensorBase, mask: TensorBase, at: int, indices: list[Any], values: TensorBase) -> list[Any]:

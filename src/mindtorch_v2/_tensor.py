@@ -21,6 +21,7 @@ from ._backends.common.overlap import is_dense
 from ._backends.common.runtime import empty, empty_contiguous, runtime_of
 from ._backends.cpu.numpy_view import KNOWN, np_view, plain_array
 from ._core_operators import CORE, HOOKS
+from ._device import CPU as CPU_DEVICE
 from ._device import device as Device
 from ._dispatch.keys import (
     AUTOGRAD,
@@ -36,7 +37,7 @@ from ._dispatch.keys import (
     TORCH_DISPATCH,
 )
 from ._dispatch.op import plain_name
-from ._dispatch.state import RecordingOff, RecordingOn, is_grad_enabled, modes, transformed
+from ._dispatch.state import STATE, RecordingOff, RecordingOn, is_grad_enabled, modes, transformed
 from ._dtype import FIRST_STORED
 from ._dtype import dtype as DType
 from ._dtype_names import cpp_name
@@ -342,6 +343,12 @@ class Tensor(TensorBase, metaclass=_native.TensorMeta):
             return shown(self)
         from ._printing import tensor_str
 
+        if STATE.active != 0 and modes() & TORCH_DISPATCH:
+            # No mode sees how a text comes about.
+            from ._torch_dispatch import without_modes
+
+            with without_modes():
+                return tensor_str(self, tensor_contents)
         return tensor_str(self, tensor_contents)
 
     def numpy(self, *, force: bool = False) -> Any:
@@ -569,6 +576,12 @@ def _from_data(data: Any, dt: DType | None, like: TensorBase) -> Any:
 
 
 def _scalar_tensor(value: Any, like: TensorBase) -> TensorBase:
+    if STATE.active != 0 and modes() & TORCH_DISPATCH:
+        made = empty((), (), like._dtype, CPU_DEVICE)
+        check_value(value, like._dtype)
+        runtime_of(made).fill(made, value)
+        number: TensorBase = HOOKS.lifted(made)
+        return number
     t = empty((), (), like._dtype, like._device)
     if like._device.type != "meta" and (not like._dtype.is_inexact or isinstance(value, complex)):
         check_value(value, like._dtype)

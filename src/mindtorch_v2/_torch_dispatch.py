@@ -16,7 +16,7 @@ from ._dispatch.binding import BAD, convert, refuse
 from ._dispatch.keys import AUTOGRAD, DEVICE_BITS, INFERENCE, TORCH_DISPATCH, VIEW
 from ._dispatch.op import FnKernel, Op
 from ._dispatch.schema import Arg, parse
-from ._dispatch.state import BELOW_AUTOGRAD, LOCAL, modes, set_modes
+from ._dispatch.state import BELOW_AUTOGRAD, LOCAL, is_inference_mode, modes, set_modes
 from ._numbers import is_number
 from ._operators import definitions, overload_for
 from ._overrides import _disabled_torch_dispatch_impl, check_class, demand_grad, entered, handler_of
@@ -351,7 +351,7 @@ def make_wrapper(
     t._offset = 0 if storage_offset is None else int(storage_offset)
     t._dtype = get_default_dtype() if dtype is None else dtype
     t._device = CPU if device is None else placed(_device_arg("_make_wrapper_subclass", device))
-    t._keys = device_bit(t._device.type) | HOOKS.class_keys(cls)
+    t._keys = device_bit(t._device.type) | HOOKS.class_keys(cls) | (int(INFERENCE) if is_inference_mode() else 0)
     elements = 1 + sum((n - 1) * s for n, s in zip(t._shape, t._stride)) if 0 not in t._shape else 0
     t._storage = MetaStorage((elements + t._offset) * t._dtype.itemsize if storage_size is None else storage_size)
     if requires_grad:

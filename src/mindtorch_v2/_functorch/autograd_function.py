@@ -1,4 +1,4 @@
-"""`torch._functorch.autograd_function`: what a Function's backward needs where its context or its inputs stand for many.
+"""`torch._functorch.autograd_function`: what backward needs of a Function whose context or inputs stand for many.
 
 Invariant: a context in place of another has its own saved tensors, and nothing else of its own.
 """

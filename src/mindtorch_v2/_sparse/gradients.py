@@ -41,7 +41,8 @@ def of_embedding(g: Any, indices: Any, weight_shape: Any, padding_idx: int, scal
     if scale_grad_by_freq:
         raise RuntimeError("embedding_backward: scale_grad_by_freq not supported with sparse gradients")
     width = g.shape[-1]
-    flat = indices.reshape(-1).to(torch.int64)
+    # A copy: who reuses the indices does not move the gradient.
+    flat = indices.reshape(-1).to(torch.int64, copy=True)
     if g.numel() == 0:
         # Rows of no elements are not told apart: PyTorch's gradient has none.
         flat = flat[:0]

@@ -7,6 +7,7 @@ because the same rule decides both; where a result depends on values, an excepti
 from __future__ import annotations
 
 import contextlib
+import weakref
 from collections.abc import Iterator
 from typing import Any
 
@@ -15,17 +16,19 @@ import mindtorch_v2 as torch
 from .._autograd.inplace import replayed, strided_in, view_chain
 from .._dispatch.keys import LAZY, device_bit
 from .._overrides import TorchFunctionMode
+from .._tags import Tag
 from .._tensor import Tensor
 from .._tensor_base import instance_of
 from .._torch_dispatch import DisableTorchDispatch, TorchDispatchMode, make_wrapper, mode_stack, without_modes
 from .._unserved import offer as _offer
 from ..utils._pytree import tree_leaves, tree_map_only
-from ..utils.weak import WeakIdKeyDictionary
+from .meta_utils import MetaConverter
 from .tensor_metadata import TensorMetadata as TensorMetadata
 from .tensor_metadata import extract_tensor_metadata as extract_tensor_metadata
 
 _offer(__name__, "", "_CacheKeyState", "{name}: what operators give for fake tensors is not kept here")
 
+_resize_: Any = vars(Tensor)["resize_"]
 # Values of so few elements are kept, so that a program may ask for them.
 CONSTANT_NUMEL_LIMIT = 1
 _META = torch.device("meta")
@@ -160,6 +163,13 @@ class FakeTensor(Tensor):
         """Values, which there are none of unless the tensor is a constant."""
         return self.item() if self.dim() == 0 else [part.tolist() for part in self.unbind(0)]
 
+    def resize_(self, *size: Any, memory_format: Any = None) -> Any:
+        """Another shape over the same storage; values that were known are so no more."""
+        if self.constant is not None:
+            self.fake_mode.fake_tensor_converter.invalidate_constant_aliases(self.constant)
+            self.constant = None
+        return _resize_(self, *size, memory_format=memory_format)
+
     def numpy(self, *, force: bool = False) -> Any:
         raise RuntimeError(".numpy() is not supported for tensor subclasses.")
 
@@ -205,8 +215,28 @@ class FakeTensorConverter:
         if copy_data:
             raise NotImplementedError("FakeTensorConverter(): argument 'copy_data': values are not carried along")
         self.export = export
-        self.tensor_memo = WeakIdKeyDictionary()
-        self.constant_storage_mapping: dict[Any, Any] = {}
+        # Numbers of real tensors and storages, and what was made of them for as long as somebody has it.
+        self.meta_converter = MetaConverter()
+        # By storage of values that are known: the fake tensors that have them.
+        self.constant_storage_mapping: dict[int, list[Any]] = {}
+
+    @property
+    def tensor_memo(self) -> Any:
+        """The fake tensors that live, by the number of the real one."""
+        return self.meta_converter.tensor_memo
+
+    def add_constant_storage_mapping(self, fake_tensor: Any) -> None:
+        """Remember whose values are those of a fake tensor."""
+        key = fake_tensor.constant.untyped_storage()._cdata
+        known = [ref for ref in self.constant_storage_mapping.get(key, ()) if ref() is not None]
+        self.constant_storage_mapping[key] = [*known, weakref.ref(fake_tensor)]
+
+    def invalidate_constant_aliases(self, tensor: Any) -> None:
+        """Forget the values of all fake tensors that share memory with a value."""
+        for ref in self.constant_storage_mapping.pop(tensor.untyped_storage()._cdata, ()):
+            fake = ref()
+            if fake is not None:
+                fake.constant = None
 
     def from_real_tensor(self, fake_mode: FakeTensorMode, t: Any, make_constant: bool = False, **options: Any) -> Any:
         """The fake tensor of a real one."""
@@ -214,7 +244,7 @@ class FakeTensorConverter:
             if value not in (None, True) or name in ("shape_env", "symbolic_context"):
                 if value is not None:
                     raise NotImplementedError(f"from_real_tensor(): argument '{name}' is not supported, got {value}")
-        known = self.tensor_memo.get(t)
+        known = self.meta_converter.get_tensor_memo(t)
         if known is not None and not make_constant:
             return known
         if t.layout is not torch.strided or getattr(t, "is_quantized", False):
@@ -222,8 +252,9 @@ class FakeTensorConverter:
         made = self._made(fake_mode, t)
         if make_constant:
             made.constant = t
+            self.add_constant_storage_mapping(made)
         else:
-            self.tensor_memo[t] = made
+            self.tensor_memo[self.meta_converter.describer.get_tensor_id(t)] = made
         return made
 
     def _made(self, mode: FakeTensorMode, t: Any) -> Any:
@@ -236,7 +267,7 @@ class FakeTensorConverter:
                     return source.as_strided(t.shape, t.stride(), t.storage_offset())
                 return replayed(source, view_chain(t))
         with DisableTorchDispatch(), torch.no_grad():
-            elem = torch.empty_strided(t.shape, t.stride(), dtype=t.dtype, device="meta")
+            elem = self.meta_converter.of_storage(t)
         elem._keys |= t._keys & LAZY
         made: Any = FakeTensor(mode, elem, device)
         if t.requires_grad:
@@ -257,9 +288,9 @@ class FakeTensorConverter:
                 raise NotImplementedError(f"from_meta_and_device(): argument '{name}' is not supported, got {value}")
         if t.device.type != "meta":
             raise AssertionError(f"tensor's device must be `meta`, got {t.device.type} instead")
-        made = self.tensor_memo.get(t)
+        made = self.meta_converter.get_tensor_memo(t)
         if made is None:
-            made = self.tensor_memo[t] = FakeTensor(fake_mode, t, device)
+            made = self.tensor_memo[self.meta_converter.describer.get_tensor_id(t)] = FakeTensor(fake_mode, t, device)
         return made
 
 
@@ -325,37 +356,45 @@ class FakeTensorMode(TorchDispatchMode):
             return self._lifted(args[0])
         args, kwargs = self._checked(func, args, kwargs)
         fakes = [t for t in tree_leaves((args, kwargs)) if isinstance(t, FakeTensor)]
-        constant = self._constant(func, args, kwargs, fakes)
+        constant, known = self._constant(func, args, kwargs, fakes)
         if name in _DATA_DEPENDENT:
-            if constant is None:
+            if not known:
                 raise DataDependentOutputException(func)
             return constant
-        if name in _DYNAMIC and (name != "repeat_interleave" or func._overloadname == "Tensor"):
+        if name in _DYNAMIC and (name != "repeat_interleave" or func._overloadname == "Tensor") or _by_mask(name, args):
             raise DynamicOutputShapeException(func)
         args, kwargs, device = _placed(func, args, kwargs, fakes)
         plain = {id(t): _meta(t) for t in fakes}
         was: dict[int, Any] = {id(p): t for t, p in zip(fakes, (plain[id(t)] for t in fakes))}
         given, named = tree_map_only(FakeTensor, lambda t: plain[id(t)], (args, kwargs))
-        self.in_kernel_invocation = True
+        before, self.in_kernel_invocation = self.in_kernel_invocation, True
         try:
             with DisableTorchDispatch():
                 result = func(*given, **named)
         except NotImplementedError as error:
             raise UnsupportedOperatorException(func) from error
         finally:
-            self.in_kernel_invocation = False
+            self.in_kernel_invocation = before
         for t in fakes:
             _refresh(t, plain[id(t)])
-        if func._schema.is_mutable:
-            _forget(func, args, kwargs)
+        if func._schema.is_mutable and not known:
+            self._forget(func, args, kwargs)
 
         def wrapped(r: Any) -> Any:
             found = was.get(id(r))
-            return FakeTensor(self, r.detach() if r.requires_grad else r, device) if found is None else found
+            if found is not None:
+                return found
+            if r.device.type != "meta":
+                # What numbers alone give.
+                return self._lifted(r)
+            return FakeTensor(self, r.detach() if r.requires_grad else r, device)
 
         made = tree_map_only(Tensor, wrapped, result)
-        if isinstance(constant, Tensor) and isinstance(made, FakeTensor) and made is not args[0]:
-            made.constant = constant
+        if known:
+            for fake, value in zip(tree_leaves(made), tree_leaves(constant)):
+                if isinstance(fake, FakeTensor) and fake.constant is None:
+                    fake.constant = value
+                    self.fake_tensor_converter.add_constant_storage_mapping(fake)
         return made
 
     def _lifted(self, t: Any) -> Any:
@@ -384,32 +423,45 @@ class FakeTensorMode(TorchDispatchMode):
         found: tuple[tuple[Any, ...], dict[str, Any]] = tree_map_only(Tensor, converted, (args, kwargs))
         return found
 
-    def _constant(self, func: Any, args: Any, kwargs: Any, fakes: list[Any]) -> Any:
-        """The value of a call whose tensors are all known, and that changes none."""
-        if not fakes or any(t.constant is None for t in fakes) or func._schema.is_mutable:
-            return None
-        if any(a.name == "generator" for a in func._schema.arguments):
-            return None
+    def _constant(self, func: Any, args: Any, kwargs: Any, fakes: list[Any]) -> tuple[Any, bool]:
+        """What a call gives whose tensors are all known, and whether they are. What writes writes values too."""
+        if not fakes or any(t.constant is None for t in fakes):
+            return None, False
+        if Tag.inplace_view in func.tags or any(a.name == "generator" for a in func._schema.arguments):
+            return None, False
         given, named = tree_map_only(FakeTensor, lambda t: t.constant, (args, kwargs))
         with DisableTorchDispatch(), torch.no_grad():
             if func._opname == "_local_scalar_dense":
-                return given[0].item()
+                return given[0].item(), True
             result = func(*given, **named)
-        return result if isinstance(result, Tensor) and result.numel() <= CONSTANT_NUMEL_LIMIT else None
+        found = [t for t in tree_leaves(result) if isinstance(t, Tensor)]
+        if all(t.numel() <= CONSTANT_NUMEL_LIMIT for t in found):
+            return result, True
+        for t in found:
+            # Nobody will see what is written to it.
+            self.fake_tensor_converter.invalidate_constant_aliases(t)
+        return None, False
+
+    def _forget(self, func: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> None:
+        """Tensors that were written to are constants no more, nor those over the same memory."""
+        for a, value in _by_argument(func, args, kwargs):
+            if a.is_write:
+                for t in tree_leaves(value):
+                    if isinstance(t, FakeTensor) and t.constant is not None:
+                        self.fake_tensor_converter.invalidate_constant_aliases(t.constant)
+                        t.constant = None
+
+
+def _by_mask(name: str, args: tuple[Any, ...]) -> bool:
+    """Whether as many elements are read as a mask has true ones."""
+    return name in ("index", "_unsafe_index") and any(
+        isinstance(t, Tensor) and t.dtype in (torch.bool, torch.uint8) for t in args[1]
+    )
 
 
 def _refresh(t: Any, plain: Any) -> None:
     """What an operator that writes changed of a tensor's shape."""
     t._shape, t._stride, t._offset, t._storage = plain._shape, plain._stride, plain._offset, plain._storage
-
-
-def _forget(func: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> None:
-    """Tensors that were written to are constants no more."""
-    for a, value in _by_argument(func, args, kwargs):
-        if a.is_write:
-            for t in tree_leaves(value):
-                if isinstance(t, FakeTensor):
-                    t.constant = None
 
 
 def _by_argument(func: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Iterator[tuple[Any, Any]]:

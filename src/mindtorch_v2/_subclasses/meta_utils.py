@@ -179,9 +179,12 @@ class MetaConverter:
         return made
 
     def _strided(self, t: Any) -> Any:
+        return self._recorded(t, self.of_storage(t))
+
+    def of_storage(self, t: Any) -> Any:
+        """A meta tensor of the same geometry, over the storage that was made of the tensor's."""
         with torch.no_grad():
             made = torch.empty_strided(t.shape, t.stride(), dtype=t.dtype, device="meta")
-        made = self._recorded(t, made)
         storage = t.untyped_storage()
         number = self.describer.get_storage_id(storage)
         shared = self.storage_memo.get(number)

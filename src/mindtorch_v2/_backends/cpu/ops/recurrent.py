@@ -1,9 +1,9 @@
 """CPU lines of recurrent networks: one native call for a layer in one direction, and one for its gradient.
 
 Invariant: the composition serves what the kernel is not made for (projections, states to be broadcast, no rows), and
-gradients that are differentiated again or many at once. Two-byte floats are widened once for all steps, but for the weight of a call
-that records nothing, which is multiplied as it is: states that are given away keep their digits between steps. The
-gradient of the weights is one product over all steps.
+gradients that are differentiated again or many at once. Two-byte floats are widened once for all steps, but for the
+weight of a call that records nothing, which is multiplied as it is: states that are given away keep their digits
+between steps. The gradient of the weights is one product over all steps.
 """
 from __future__ import annotations
 
