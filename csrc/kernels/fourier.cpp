@@ -1,5 +1,6 @@
-// Fourier transforms whose length has no prime factor above 7: Stockham's passes of radix 4, then those of radix 3, 5 and 7,
-// and one of radix 2 where the power of two is odd.
+// Fourier transforms. Lengths without a prime factor above 7: Stockham's passes of radix 4, then those of radix 3, 5 and 7,
+// and one of radix 2 where the power of two is odd. Other lengths: Bluestein's convolution around a power of two, by two such
+// transforms.
 //
 // Invariant: a transform reads its whole input before it writes; each is computed by one thread in the same order,
 // whatever the number of threads. Real and imaginary parts lie apart while passes run: every loop is one of plain vectors.
@@ -53,6 +54,11 @@ template <class A> struct Plan {
     std::vector<A> re, im;  // pass after pass: radix - 1 times m factors, where m is that part of what is left
     std::vector<A> real_re, real_im;  // exp(-2 pi i k / 2n), k <= n
     std::vector<A> twist_re, twist_im;
+    std::shared_ptr<const Plan> ring;         // of another length: of the power of two that the convolution goes around
+    std::vector<A> chirp_re, chirp_im;        // exp(-pi i k * k / n), k < n
+    std::vector<A> spectrum_re, spectrum_im;  // of its conjugate around the ring, divided by the ring's length
+    // Elements that passes need room for.
+    int64_t room() const { return ring ? ring->n : n; }
     explicit Plan(int64_t length) : n(length) {
         int64_t left = n;
         for (const int64_t radix : {4, 3, 5, 7})
@@ -62,6 +68,10 @@ template <class A> struct Plan {
                     for (int64_t p = 0; p < left / radix; ++p) push(re, im, root(j * p, left));
             }
         for (int64_t k = 0; k <= n; ++k) push(real_re, real_im, root(k, 2 * n));
+        if (left > 2) {
+            go_round();
+            return;
+        }
         if (n < LONG || !is_power()) return;
         for (rows = 1; rows * rows < n;) rows *= 2;
         columns = n / rows;
@@ -69,8 +79,9 @@ template <class A> struct Plan {
             for (int64_t c = 0; c < columns; ++c) push(twist_re, twist_im, root(k * c, n));
     }
     // Longer rows go one by one; but where the first passes leave short runs to odd ones, lanes are better filled.
-    int64_t most_together() const { return is_power() || n % 256 == 0 ? 256 : 4096; }
+    int64_t most_together() const { return ring ? 256 : is_power() || n % 256 == 0 ? 256 : 4096; }
     bool is_power() const { return (n & (n - 1)) == 0; }
+    void go_round();
     static void push(std::vector<A>& re, std::vector<A>& im, Complex<double> w) {
         re.push_back((A)w.re);
         im.push_back((A)w.im);
@@ -82,12 +93,15 @@ template <class A> std::shared_ptr<const Plan<A>> plan_of(int64_t n) {
     constexpr int64_t LONGEST = (int64_t)1 << 20;
     static std::mutex lock;
     static auto* plans = new std::map<int64_t, std::shared_ptr<const Plan<A>>>;  // lives as long as the process
+    {
+        const std::lock_guard<std::mutex> held(lock);
+        const auto found = plans->find(n);
+        if (found != plans->end()) return found->second;
+    }
+    auto made = std::make_shared<const Plan<A>>(n);  // which may ask for others
+    if (n > LONGEST) return made;
     const std::lock_guard<std::mutex> held(lock);
-    const auto found = plans->find(n);
-    if (found != plans->end()) return found->second;
-    auto made = std::make_shared<const Plan<A>>(n);
-    if (n <= LONGEST) plans->emplace(n, made);
-    return made;
+    return plans->emplace(n, made).first->second;
 }
 
 // One butterfly: four parts and three factors.
@@ -285,16 +299,20 @@ template <class A> struct Room {
     A *xr, *xi, *yr, *yi, *block, *other;
     std::shared_ptr<const Plan<A>> columns, rows;
     explicit Room(const Plan<A>& plan)
-        : memory(checked_add(checked_mul(plan.n, 4), checked_mul(plan.rows, 4 * LANES<A>)), sizeof(A)) {
+        : Room(plan.room(), plan.ring ? plan.ring->rows : plan.rows, plan.ring ? plan.ring->columns : plan.columns) {}
+
+private:
+    Room(int64_t n, int64_t high, int64_t wide)
+        : memory(checked_add(checked_mul(n, 4), checked_mul(high, 4 * LANES<A>)), sizeof(A)) {
         xr = memory.as<A>();
-        xi = xr + plan.n;
-        yr = xi + plan.n;
-        yi = yr + plan.n;
-        block = yi + plan.n;
-        other = block + 2 * LANES<A> * plan.rows;
-        if (plan.rows == 0) return;
-        rows = plan_of<A>(plan.rows);
-        columns = plan_of<A>(plan.columns);
+        xi = xr + n;
+        yr = xi + n;
+        yi = yr + n;
+        block = yi + n;
+        other = block + 2 * LANES<A> * high;
+        if (high == 0) return;
+        rows = plan_of<A>(high);
+        columns = plan_of<A>(wide);
     }
 };
 
@@ -361,9 +379,88 @@ template <class A> MT_INLINE void transform_row(const Plan<A>& plan, Room<A>& ro
     std::swap(room.xi, room.yi);
 }
 
+// Complex numbers times factors.
+template <class A>
+MT_INLINE void multiply(A* MT_RESTRICT re, A* MT_RESTRICT im, const A* MT_RESTRICT wr, const A* MT_RESTRICT wi,
+                        int64_t n) {
+    for (int64_t k = 0; k < n; ++k) {
+        const A r = re[k] * wr[k] - im[k] * wi[k], i = re[k] * wi[k] + im[k] * wr[k];
+        re[k] = r, im[k] = i;
+    }
+}
+
 // The transform of what lies in xr and xi, which is where it is afterwards. Compiled once for all that call it.
 template <class A> MT_NOINLINE void transform(const Plan<A>& plan, Room<A>& room) {
-    at_level(MT_BODY { transform_row(plan, room); });
+    if (!plan.ring) {
+        at_level(MT_BODY { transform_row(plan, room); });
+        return;
+    }
+    const int64_t n = plan.n, all = plan.ring->n;
+    at_level(MT_BODY { multiply(room.xr, room.xi, plan.chirp_re.data(), plan.chirp_im.data(), n); });
+    std::fill(room.xr + n, room.xr + all, (A)0);
+    std::fill(room.xi + n, room.xi + all, (A)0);
+    transform(*plan.ring, room);
+    at_level(MT_BODY { multiply(room.xr, room.xi, plan.spectrum_re.data(), plan.spectrum_im.data(), all); });
+    std::swap(room.xr, room.xi);
+    transform(*plan.ring, room);
+    std::swap(room.xr, room.xi);
+    at_level(MT_BODY { multiply(room.xr, room.xi, plan.chirp_re.data(), plan.chirp_im.data(), n); });
+}
+
+// What the convolution needs, worked out in double.
+template <class A> void Plan<A>::go_round() {
+    int64_t all = 1;
+    while (all < 2 * n - 1) all *= 2;
+    ring = plan_of<A>(all);
+    const auto wide = plan_of<double>(all);
+    Room<double> room(*wide);
+    std::fill_n(room.xr, all, 0.0);
+    std::fill_n(room.xi, all, 0.0);
+    int64_t square = 0;  // of k, modulo 2 n
+    for (int64_t k = 0; k < n; ++k) {
+        const Complex<double> w = root(square, 2 * n);
+        push(chirp_re, chirp_im, w);
+        for (const int64_t at : {k, (all - k) % all}) room.xr[at] = w.re, room.xi[at] = -w.im;
+        square = (square + 2 * k + 1) % (2 * n);
+    }
+    transform(*wide, room);
+    for (int64_t k = 0; k < all; ++k)
+        push(spectrum_re, spectrum_im, {room.xr[k] / (double)all, room.xi[k] / (double)all});
+}
+
+// The same of what lies side by side in lanes, in the one of the two that is returned; both have room for the ring.
+template <class A>
+MT_INLINE void multiply_lanes(A* MT_RESTRICT x, const A* MT_RESTRICT wr, const A* MT_RESTRICT wi, int64_t n, A before,
+                              A after) {
+    constexpr int64_t L = LANES<A>, K = 2 * L;
+    for (int64_t k = 0; k < n; ++k, x += K)
+        for (int64_t l = 0; l < L; ++l) {
+            const A re = x[l], im = x[L + l] * before;
+            x[l] = re * wr[k] - im * wi[k];
+            x[L + l] = (re * wi[k] + im * wr[k]) * after;
+        }
+}
+template <class A> A* transform_lanes(const Plan<A>& plan, bool forward, A* x, A* y);
+template <class A> A* round_the_ring(const Plan<A>& plan, bool forward, A* x, A* y) {
+    constexpr int64_t K = 2 * LANES<A>;
+    const A sign = forward ? (A)1 : (A)-1;  // the way back is that of conjugates, conjugated
+    const int64_t n = plan.n, all = plan.ring->n;
+    std::fill(x + K * n, x + K * all, (A)0);
+    const auto times = [](A* z, const std::vector<A>& re, const std::vector<A>& im, int64_t count, A before, A after) {
+        at_level(MT_BODY { multiply_lanes(z, re.data(), im.data(), count, before, after); });
+    };
+    times(x, plan.chirp_re, plan.chirp_im, n, sign, (A)1);
+    A* z = transform_lanes(*plan.ring, true, x, y);
+    times(z, plan.spectrum_re, plan.spectrum_im, all, (A)1, (A)1);
+    z = transform_lanes(*plan.ring, false, z, z == x ? y : x);
+    times(z, plan.chirp_re, plan.chirp_im, n, (A)1, sign);
+    return z;
+}
+template <class A> MT_NOINLINE A* transform_lanes(const Plan<A>& plan, bool forward, A* x, A* y) {
+    if (plan.ring) return round_the_ring(plan, forward, x, y);
+    A* z = x;
+    at_level(MT_BODY { z = forward ? wide_transform<true>(plan, x, y) : wide_transform<false>(plan, x, y); });
+    return z;
 }
 
 template <class A>
@@ -510,9 +607,9 @@ template <class A> void rows_block(const Plan<A>& plan, const Call& c, Mode mode
         A* z = x;
         if (mode == FROM_HALF) {
             wide_from_half(plan, x, y);
-            z = wide_transform<false>(plan, y, x);
+            z = transform_lanes(plan, false, y, x);
         } else {
-            z = c.forward ? wide_transform<true>(plan, x, y) : wide_transform<false>(plan, x, y);
+            z = transform_lanes(plan, c.forward, x, y);
         }
         if (mode == TO_HALF || mode == TO_WHOLE) {
             A* other = z == x ? y : x;
@@ -533,7 +630,7 @@ template <class A> void inner_block(const Plan<A>& plan, const Call& c, int64_t 
     at_level(MT_BODY {
         const auto all = [&](int64_t width) __attribute__((always_inline)) {
             for (int64_t k = 0; k < c.n; ++k) take(in + 2 * k * c.inner, width, x + K * k, x + K * k + L);
-            const A* z = c.forward ? wide_transform<true>(plan, x, y) : wide_transform<false>(plan, x, y);
+            const A* z = transform_lanes(plan, c.forward, x, y);
             for (int64_t k = 0; k < c.n; ++k) give(out + 2 * k * c.inner, width, z + K * k, z + K * k + L, (A)c.scale);
         };
         if (each == L) all(L);
@@ -573,7 +670,7 @@ template <class A> void run(const Call& c, Mode mode) {
             }
             return;
         }
-        const int64_t size = checked_mul(plan->n + 1, 2 * L);
+        const int64_t size = checked_mul(plan->room() + 1, 2 * L);
         const Scratch memory(checked_mul(size, 2), sizeof(A));
         A *x = memory.as<A>(), *y = x + size;
         for (int64_t i = begin; i < end; ++i) {
@@ -589,12 +686,6 @@ template <class A> void run(const Call& c, Mode mode) {
     });
 }
 
-bool is_smooth(int64_t n) {
-    for (const int64_t prime : {2, 3, 5, 7})
-        while (n > 1 && n % prime == 0) n /= prime;
-    return n == 1;
-}
-
 // fourier(mode, code, in, offset, out, offset, outer, n, inner, forward, scale): dense operands [outer][n][inner]; the code is
 // that of the parts. Of TO_HALF the input is real and of FROM_HALF the output, and the other has n / 2 + 1 of the n; of
 // TO_WHOLE the input is real. Modes other than COMPLEX: inner is 1 and n even.
@@ -606,8 +697,7 @@ PyObject* fourier(PyObject*, PyObject* const* args, Py_ssize_t nargs) {
         if (kind < COMPLEX || kind > TO_WHOLE || (code != F32 && code != F64))
             fail(PyExc_ValueError, "fourier() has no such mode or dtype");
         const Mode mode = (Mode)kind;
-        if (outer < 0 || inner < 0 || !is_smooth(n) || n > (int64_t)1 << 40 ||
-            (mode != COMPLEX && (inner != 1 || n % 2 != 0)))
+        if (outer < 0 || inner < 0 || n < 1 || n > (int64_t)1 << 40 || (mode != COMPLEX && (inner != 1 || n % 2 != 0)))
             fail(PyExc_ValueError, "fourier() has no transform of this length");
         const int64_t many = checked_mul(outer, inner), half = checked_mul(checked_mul(many, n / 2 + 1), 2);
         const int64_t reals = checked_mul(many, n), whole = checked_mul(reals, 2);
@@ -638,6 +728,5 @@ PyObject* fourier(PyObject*, PyObject* const* args, Py_ssize_t nargs) {
 
 }  // namespace
 
-PyMethodDef fourier_methods[] = {
-    MT_METHOD("fourier", fourier, "Transforms of dense rows whose length has no prime factor above 7."),
-    {nullptr, nullptr, 0, nullptr}};
+PyMethodDef fourier_methods[] = {MT_METHOD("fourier", fourier, "Fourier transforms of dense rows."),
+                                 {nullptr, nullptr, 0, nullptr}};

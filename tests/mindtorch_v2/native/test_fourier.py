@@ -68,6 +68,17 @@ def check(found: Any, expected: Any, dtype: str) -> None:
         7000,
         10000,
         44100,
+        11,
+        13,
+        22,
+        33,
+        101,
+        127,
+        255,
+        499,
+        510,
+        1009,
+        4099,
     ],
 )
 def test_lengths(dtype: str, n: int) -> None:

@@ -1,8 +1,8 @@
-"""Fourier transforms: lengths without a prime factor above 7 by the native module, one dimension after the other.
+"""Fourier transforms by the native module, one dimension after the other.
 
 Invariant: what PyTorch rounds once is computed in double: small complex transforms of several dimensions and small ones
-to real numbers, unless their lengths are powers of two. Other lengths, and odd ones to real numbers, are transformed by
-pocketfft through SciPy, in the precision of the input.
+to real numbers, unless their lengths are powers of two; and small ones of lengths with a prime factor above 7, which
+are convolutions. Odd lengths to real numbers are transformed by pocketfft through SciPy.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ from ...._ops.rules.base import wrap_dim
 from ...._sizes import numel_of
 from ...._tensor_base import TensorBase, alias, numel
 from ..numpy_view import np_view
-from .dense import deliver, dense, dense_as, fresh, target
+from .dense import deliver, dense_as, fresh, target
 
 Ints = tuple[int, ...]
 _fourier: Final[Any] = _native.fourier
@@ -74,19 +74,26 @@ def _are_powers(shape: Ints, dims: list[int]) -> bool:
     return True
 
 
-def _fits(t: TensorBase, shape: Ints, dims: list[int]) -> bool:
-    """Whether the native module knows transforms of these lengths."""
-    dt = t._dtype
-    if not (dt is float32 or dt is float64 or dt is complex64 or dt is complex128) or not dims:
-        return False
+def _are_smooth(shape: Ints, dims: list[int]) -> bool:
     for d in dims:
         if not _is_smooth(shape[d]):
             return False
     return True
 
 
+def _fits(t: TensorBase, dims: list[int]) -> bool:
+    """Whether the native module knows such transforms."""
+    dt = t._dtype
+    return (dt is float32 or dt is float64 or dt is complex64 or dt is complex128) and len(dims) > 0
+
+
 def _rounds_once(shape: Ints, dims: list[int]) -> bool:
     return not _are_powers(shape, dims) and numel_of(shape) <= _SMALL
+
+
+def _in_double(shape: Ints, dims: list[int]) -> bool:
+    """Whether a transform to complex numbers is worth its rounding in double."""
+    return _rounds_once(shape, dims) and (len(dims) > 1 or not _are_smooth(shape, dims))
 
 
 def _along(source: TensorBase, out: TensorBase, shape: Ints, d: int, mode: int, forward: bool, scale: float) -> None:
@@ -134,8 +141,8 @@ def c2c(out: TensorBase, t: TensorBase, dim: Ints, normalization: int, forward: 
     shape = t._shape
     dims = _dims(shape, dim)
     count = _count(shape, dims)
-    if _fits(t, shape, dims):
-        wide = complex128 if len(dims) > 1 and _rounds_once(shape, dims) else t._dtype
+    if _fits(t, dims):
+        wide = complex128 if _in_double(shape, dims) else t._dtype
         result = target(out, wide)
         _pass_all(dense_as(t, wide), result, dims, forward, _scale(count, normalization))
         deliver(out, result)
@@ -155,7 +162,7 @@ def r2c(out: TensorBase, t: TensorBase, dim: Ints, normalization: int, onesided:
     dims = _dims(shape, dim)
     count = _count(shape, dims)
     last = dims[-1]
-    if _fits(t, shape, dims):
+    if _fits(t, dims):
         scale = _scale(count, normalization)
         if shape[last] % 2:
             _odd_r2c(out, t, dims, scale)
@@ -165,9 +172,11 @@ def r2c(out: TensorBase, t: TensorBase, dim: Ints, normalization: int, onesided:
         if last != inner:
             t, out = _exchanged(t, last, inner), _exchanged(out, last, inner)
         rest = [last if d == inner else d for d in dims[:-1]]
-        result = target(out, out._dtype)
+        once = _rounds_once(shape, dims) and not _are_smooth(shape, dims)
+        source = dense_as(t, float64 if once else t._dtype)
+        result = target(out, complex128 if once else out._dtype)
         mode = _TO_HALF if onesided else _TO_WHOLE
-        _along(dense(t), result, t._shape, inner, mode, True, 1.0 if rest else scale)
+        _along(source, result, t._shape, inner, mode, True, 1.0 if rest else scale)
         _pass_all(result, result, rest, True, scale)
         deliver(out, result)
         return
@@ -179,8 +188,9 @@ def r2c(out: TensorBase, t: TensorBase, dim: Ints, normalization: int, onesided:
 
 def _odd_r2c(out: TensorBase, t: TensorBase, dims: list[int], scale: float) -> None:
     """An odd number of reals, as complex numbers; of the result, what is asked for."""
-    source = dense_as(t, out._dtype)
-    result = fresh(t._shape, out._dtype)
+    wide = complex128 if _rounds_once(t._shape, dims) and not _are_smooth(t._shape, dims) else out._dtype
+    source = dense_as(t, wide)
+    result = fresh(t._shape, wide)
     _pass_all(source, result, dims, True, scale)
     deliver(out, _cut(result, dims[-1], out._shape[dims[-1]]))
 
@@ -192,7 +202,7 @@ def c2r(out: TensorBase, t: TensorBase, dim: Ints, normalization: int, last_dim_
     dims = _dims(shape, dim)
     count = _count(shape, dims)
     last = dims[-1]
-    if _fits(t, shape, dims) and last_dim_size % 2 == 0:
+    if _fits(t, dims) and last_dim_size % 2 == 0:
         once = _rounds_once(shape, dims)
         wide: DType = complex128 if once else t._dtype
         inner = len(shape) - 1
