@@ -74,10 +74,12 @@ MT_INLINE void pack_panel(A* panel, int width, const A* from, int64_t line_strid
     if (k_stride != 1) return pack_plain(panel, width, from, line_stride, k_stride, lines, 0, k, 0);
     // Blocks of S x S are transposed in registers. The last block of a row may run into the beginning of the next row,
     // so it comes first; what it spoils there is written after it.
-    const int64_t blocks = (k - 1) / S * S;  // nothing is spoilt behind the last row
-    for (int64_t p = 0; p < blocks; p += S)
+    const int64_t blocks = (lines % S == 0 ? k : k - 1) / S * S;  // nothing is spoilt behind the last row
+    // Two side by side use up a line of the cache: many of them may share one place there.
+    for (int64_t p = 0; p < blocks; p += 2 * S)
         for (int64_t l = (lines - 1) / S * S; l >= 0; l -= S)
-            transpose_lines(panel + p * width + l, width, from + l * line_stride + p, line_stride, lines - l);
+            for (int64_t q = p; q < std::min(p + 2 * S, blocks); q += S)
+                transpose_lines(panel + q * width + l, width, from + l * line_stride + q, line_stride, lines - l);
     if (lines < width) pack_plain(panel, width, from, line_stride, k_stride, lines, 0, blocks, lines);
     pack_plain(panel, width, from, line_stride, k_stride, lines, blocks, k, 0);
 }
@@ -373,6 +375,82 @@ template <int MR> MT_PAIRS void tile_pairs_at(const float* a, const float* b, co
                                               float* c, int64_t crs, float alpha, bool add) {
     pairs_of<MR, 2, true>(a, b, offset, k, c, crs, alpha, add);
 }
+// A tile whose sums end in bfloat16. Row i of a is at a + i * row, and its next pair `step` bytes behind.
+struct PairTile {
+    const char* a;
+    int64_t row, step;
+    const float* b;  // a panel
+    int64_t k;
+    float* sums;  // of the blocks before this one, and the place for these, unless they are the last
+    int64_t sum_row;
+    bool first, last;
+    const float* added;  // a number for each column, or null
+    BFloat16* out;
+    int64_t out_row, rows, columns;
+};
+template <int MR, int NV> MT_PAIRS MT_NOINLINE void narrow_pairs(const PairTile& t) {
+    Sixteen sum[MR][NV];
+#pragma GCC unroll 16
+    for (int i = 0; i < MR; ++i)
+#pragma GCC unroll 2
+        for (int v = 0; v < NV; ++v) sum[i][v] = Sixteen{};
+    const int64_t one = t.row, three = 3 * one, step = t.step;
+    const char* a[4] = {t.a, t.a + 4 * one, t.a + 8 * one, t.a + 12 * one};
+    const float* b = t.b;
+    for (int64_t p = t.k; p > 0; --p, b += 32) {
+        __m512bh from[NV];
+#pragma GCC unroll 2
+        for (int v = 0; v < NV; ++v) from[v] = (__m512bh)_mm512_loadu_ps(b + 16 * v);
+#pragma GCC unroll 16
+        for (int i = 0; i < MR; ++i) {
+            float pair;
+            std::memcpy(&pair, a[i / 4] + (i % 4 == 3 ? three : i % 4 * one), sizeof pair);
+            const __m512bh x = (__m512bh)_mm512_set1_ps(pair);
+#pragma GCC unroll 2
+            for (int v = 0; v < NV; ++v) sum[i][v] = (Sixteen)_mm512_dpbf16_ps((__m512)sum[i][v], x, from[v]);
+        }
+#pragma GCC unroll 4
+        for (int i = 0; i < (MR + 3) / 4; ++i) a[i] += step;
+    }
+    // The CPU's own rounding takes subnormal numbers for 0; its own products have made none.
+    const __mmask32 both = t.columns >= 32 ? 0xffffffffu : (1u << t.columns) - 1;
+    if (t.first && t.last && !t.added) {
+#pragma GCC unroll 16
+        for (int i = 0; i < MR; ++i) {
+            if (i >= t.rows) return;
+            const __m512 right = NV == 2 ? (__m512)sum[i][NV - 1] : _mm512_setzero_ps();
+            _mm512_mask_storeu_epi16(t.out + i * t.out_row, both,
+                                     (__m512i)_mm512_cvtne2ps_pbh(right, (__m512)sum[i][0]));
+        }
+        return;
+    }
+    const __mmask16 mask[2] = {(__mmask16)both, (__mmask16)(both >> 16)};
+#pragma GCC unroll 16
+    for (int i = 0; i < MR; ++i) {
+        if (i >= t.rows) return;
+#pragma GCC unroll 2
+        for (int v = 0; v < NV; ++v) {
+            float* before = t.sums + i * t.sum_row + 16 * v;
+            Sixteen value = sum[i][v];
+            if (!t.first) value += (Sixteen)_mm512_maskz_loadu_ps(mask[v], before);
+            if (!t.last) {
+                _mm512_mask_storeu_ps(before, mask[v], (__m512)value);
+                continue;
+            }
+            if (t.added) value += (Sixteen)_mm512_maskz_loadu_ps(mask[v], t.added + 16 * v);
+            _mm256_mask_storeu_epi16(t.out + i * t.out_row + 16 * v, mask[v], narrowed16<BFloat16>(value));
+        }
+    }
+}
+using NarrowPairs = void (*)(const PairTile&);
+struct PairRows {
+    int mr;
+    NarrowPairs wide, narrow;
+};
+template <int MR> constexpr PairRows PAIR_ROWS = {MR, narrow_pairs<MR, 2>, narrow_pairs<MR, 1>};
+constexpr PairRows ALL_PAIR_ROWS[] = {PAIR_ROWS<14>, PAIR_ROWS<13>, PAIR_ROWS<12>,
+                                      PAIR_ROWS<10>, PAIR_ROWS<8>,  PAIR_ROWS<4>};
+
 template <int MR> constexpr Engine<float> ENGINE_pairs = {
     MR, 32, tile_pairs<MR, 2>, tile_pairs<MR, 1>, tile_pairs_at<MR>, pack_avx512<float>};
 constexpr const Engine<float>* PAIR_ENGINES[] = {&ENGINE_pairs<14>, &ENGINE_pairs<13>, &ENGINE_pairs<12>,
@@ -407,7 +485,12 @@ void pack_pairs(A* panels, int width, const Source& from, int64_t line_stride, i
                 for (int64_t q = 0; q < whole; ++q) {
                     const uint16_t *low = first + 2 * q * k_stride, *high = low + k_stride;
                     uint32_t* to = panel + q * width;
-                    for (int64_t i = 0; i < here; ++i) to[i] = uint32_t(low[i]) | uint32_t(high[i]) << 16;
+                    const auto join = [&](int64_t count) __attribute__((always_inline)) {
+#pragma GCC ivdep
+                        for (int64_t i = 0; i < count; ++i) to[i] = uint32_t(low[i]) | uint32_t(high[i]) << 16;
+                    };
+                    if (here == 32) join(32);
+                    else join(here);
                 }
             } else if (k_stride == 1 && line_stride % 2 == 0 && whole > 0) {
                 // Pairs lie side by side: they move as floats do.
@@ -427,6 +510,58 @@ void pack_pairs(A* panels, int width, const Source& from, int64_t line_stride, i
         }
     });
 }
+
+#if MT_HAS_LEVELS && __GNUC__ >= 10
+// Whether sums of pairs end in dense rows of bfloat16, with nothing done to them but a row that is added.
+bool in_narrow_pairs(const Source& a, const Source& b, int64_t k, const Sink<float>& to) {
+    return in_pairs<float>(a, b) && to.narrow && to.code == BF16 && to.ncs == 1 && to.alpha == 1 &&
+           (!to.added || (to.acs == 1 && to.ars == 0)) && (to.cs == 1 || in_one_block(BF16, k));
+}
+// Rows of a are read where they lie, unless their lines would drive each other out of the first cache; sums go from
+// registers to their places.
+void multiply_narrow_pairs(const Source& a, const Source& b, int64_t m, int64_t n, int64_t k, const Sink<float>& to) {
+    const int mr = engine_of_pairs<float>(m).mr;
+    const PairRows* by = ALL_PAIR_ROWS;
+    while (by->mr != mr) ++by;
+    constexpr int NR = 32;
+    // A panel of b comes from the second cache: twice as deep, sums of blocks are written half as often.
+    constexpr int64_t CONFLICT = 4096, DEPTH = 2 * KC;
+    const int64_t all = ceil_div(k, 2),
+                  depth = all <= DEPTH ? all : ceil_div(ceil_div(all, ceil_div(all, DEPTH)), 8) * 8;
+    const int64_t lines = caches.second / (DEPTH * (int64_t)sizeof(float));
+    const int64_t mc = std::max<int64_t>(1, lines / 5 / mr) * mr, nc = std::max<int64_t>(1, lines / NR) * NR;
+    const bool lying = a.cs == 1 && k % 2 == 0 && (m <= mr / 2 || a.rs * 2 % CONFLICT != 0);
+    const int64_t rows = lying ? mr : std::min(ceil_div(m, mr) * mr, mc), columns = std::min(ceil_div(n, NR) * NR, nc);
+    const Scratch room(checked_mul(depth, rows + columns), sizeof(float));
+    float *pa = room.as<float>(), *pb = pa + depth * rows;
+    auto part = [](const Source& s, int64_t r, int64_t c) {
+        return Source{s.data + (r * s.rs + c * s.cs) * (int64_t)sizeof(BFloat16), s.code, s.rs, s.cs};
+    };
+    for (int64_t j = 0; j < n; j += nc)
+        for (int64_t p = 0; p < all; p += depth) {
+            const int64_t kb = std::min(depth, all - p), nb = std::min(nc, n - j);
+            pack_pairs(pb, NR, part(b, 0, j), b.cs, b.rs, nb, 2 * p, kb, k);
+            for (int64_t i = 0; i < m; i += mc) {
+                const int64_t mb = std::min(mc, m - i), whole = lying ? mb / mr * mr : 0;
+                if (whole < mb) pack_pairs(pa, mr, part(a, i + whole, 0), a.rs, a.cs, mb - whole, 2 * p, kb, k);
+                for (int64_t c = 0; c < nb; c += NR)
+                    for (int64_t r = 0; r < mb; r += mr) {
+                        const int64_t row = i + r, column = j + c;
+                        PairTile t{reinterpret_cast<const char*>(pa + (r - whole) * kb), 4, 4 * mr, pb + c * kb, kb};
+                        if (r < whole) t.a = part(a, row, 2 * p).data, t.row = 2 * a.rs, t.step = 4;
+                        t.first = p == 0, t.last = p + kb == all;
+                        t.sums = t.first && t.last ? nullptr : to.out + row * to.rs + column;
+                        t.sum_row = to.rs;
+                        t.added = to.added ? to.added + column : nullptr;
+                        t.out = reinterpret_cast<BFloat16*>(to.narrow) + row * to.nrs + column;
+                        t.out_row = to.nrs;
+                        t.rows = std::min<int64_t>(mr, mb - r), t.columns = std::min<int64_t>(NR, nb - c);
+                        (2 * t.columns <= NR ? by->narrow : by->wide)(t);
+                    }
+            }
+        }
+}
+#endif
 
 // Whether tiles multiply them, for a k that decides it alone: results are the same for any number of threads.
 bool in_tiles(const Source& a, const Source& b, int64_t k) {
@@ -481,8 +616,12 @@ template <class A> int64_t multiply_lying(const Maker<A>& maker, const Source& a
 
 template <class A>
 void gemm_block(const Source& a, const Source& b, int64_t m, int64_t n, int64_t k, const Sink<A>& to) {
-    if constexpr (std::is_same<A, float>::value)
+    if constexpr (std::is_same<A, float>::value) {
         if (in_tiles(a, b, k)) return multiply_tiles(a, b, m, n, k, to);
+#if MT_HAS_LEVELS && __GNUC__ >= 10
+        if (in_narrow_pairs(a, b, k, to)) return multiply_narrow_pairs(a, b, m, n, k, to);
+#endif
+    }
     const Maker<A> maker(a, b, m);
     const Engine<A>& e = maker.e;
     // Packed rows fill a part of the second cache and stay there while columns pass by; those come from the next one.

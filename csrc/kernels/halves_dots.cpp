@@ -78,9 +78,10 @@ MT_AVX512 MT_INLINE __m128 fold_four(const __m512* v) {
 }
 
 #if __GNUC__ >= 10
-// M rows with four others, by the CPU's own products of pairs: 32 terms at a time.
-template <int M>
-MT_PAIRS MT_NOINLINE void dots_of_pairs(const uint16_t* const* a, const uint16_t* const* b, int64_t k, float* sums) {
+// M rows with four others, by the CPU's own products of pairs: 32 terms at a time. What lies `ahead` of the others, in
+// bytes, is asked for, unless that is 0.
+template <int M> MT_PAIRS MT_NOINLINE void dots_of_pairs(const uint16_t* const* a, const uint16_t* const* b, int64_t k,
+                                                         float* sums, int64_t ahead) {
     __m512 sum[M][4];
 #pragma GCC unroll 4
     for (int i = 0; i < M; ++i)
@@ -90,7 +91,10 @@ MT_PAIRS MT_NOINLINE void dots_of_pairs(const uint16_t* const* a, const uint16_t
         const __mmask32 mask = k - p >= 32 ? 0xffffffffu : (1u << (k - p)) - 1;
         __m512bh y[4];
 #pragma GCC unroll 4
-        for (int j = 0; j < 4; ++j) y[j] = (__m512bh)_mm512_maskz_loadu_epi16(mask, b[j] + p);
+        for (int j = 0; j < 4; ++j) {
+            y[j] = (__m512bh)_mm512_maskz_loadu_epi16(mask, b[j] + p);
+            if (ahead) __builtin_prefetch(reinterpret_cast<const void*>(uintptr_t(b[j] + p) + (uintptr_t)ahead));
+        }
 #pragma GCC unroll 4
         for (int i = 0; i < M; ++i) {
             const __m512bh x = (__m512bh)_mm512_maskz_loadu_epi16(mask, a[i] + p);
@@ -105,7 +109,8 @@ MT_PAIRS MT_NOINLINE void dots_of_pairs(const uint16_t* const* a, const uint16_t
 
 // The same, widened: 16 terms at a time.
 template <class T, int M>
-MT_AVX512 MT_NOINLINE void dots_of_halves(const uint16_t* const* a, const uint16_t* const* b, int64_t k, float* sums) {
+MT_AVX512 MT_NOINLINE void dots_of_halves(const uint16_t* const* a, const uint16_t* const* b, int64_t k, float* sums,
+                                          int64_t ahead) {
     Wide16 sum[M][4];
 #pragma GCC unroll 4
     for (int i = 0; i < M; ++i)
@@ -115,7 +120,10 @@ MT_AVX512 MT_NOINLINE void dots_of_halves(const uint16_t* const* a, const uint16
         const __mmask16 mask = __mmask16(k - p >= 16 ? 0xffff : (1u << (k - p)) - 1);
         Wide16 y[4];
 #pragma GCC unroll 4
-        for (int j = 0; j < 4; ++j) y[j] = widened16<T>(_mm256_maskz_loadu_epi16(mask, b[j] + p));
+        for (int j = 0; j < 4; ++j) {
+            y[j] = widened16<T>(_mm256_maskz_loadu_epi16(mask, b[j] + p));
+            if (ahead) __builtin_prefetch(reinterpret_cast<const void*>(uintptr_t(b[j] + p) + (uintptr_t)ahead));
+        }
 #pragma GCC unroll 4
         for (int i = 0; i < M; ++i) {
             const Wide16 x = widened16<T>(_mm256_maskz_loadu_epi16(mask, a[i] + p));
@@ -131,7 +139,7 @@ MT_AVX512 MT_NOINLINE void dots_of_halves(const uint16_t* const* a, const uint16
     }
 }
 
-using Dots = void (*)(const uint16_t* const*, const uint16_t* const*, int64_t, float*);
+using Dots = void (*)(const uint16_t* const*, const uint16_t* const*, int64_t, float*, int64_t);
 template <int M> Dots dots_for(int code) {
 #if __GNUC__ >= 10
     if (code == BF16 && cpu_has_bf16) return dots_of_pairs<M>;
@@ -174,7 +182,7 @@ template <class T> void dots(const HalfProduct& h, int64_t begin, int64_t end) {
                     x[q] = a + (i + std::min(q, rows - 1)) * h.a.rs + p;
                     y[q] = b + (j + std::min(q, columns - 1)) * h.b.cs + p;
                 }
-                by[rows - 1](x, y, std::min(RUN, h.k - p), sums);
+                by[rows - 1](x, y, std::min(RUN, h.k - p), sums, i == 0 ? 4 * h.b.cs * (int64_t)sizeof(T) : 0);
             }
             for (int64_t r = 0; r < rows; ++r) put_row<T>(h, i + r, j, sums + 4 * r, columns);
         }
@@ -456,7 +464,7 @@ void dot_half_rows(const Source& a, const Source& b, int64_t m, int64_t n, int64
                     from[q] = x + (i + std::min(q, rows - 1)) * a.rs + p;
                     with[q] = y + (j + std::min(q, columns - 1)) * b.rs + p;
                 }
-                by[rows - 1](from, with, std::min(RUN, k - p), part);
+                by[rows - 1](from, with, std::min(RUN, k - p), part, 0);
             }
             for (int64_t r = 0; r < rows; ++r)
                 for (int64_t c = 0; c < columns; ++c) sums[(i + r) * n + j + c] = scale * part[4 * r + c];

@@ -8,14 +8,18 @@
 namespace mt {
 
 // S x S elements, S of which are 32 bytes, transposed: to[p * width + line] = from[line * stride + p]. Lines from `lines` on are anything.
-template <class A> MT_INLINE void transpose_lines(A* to, int64_t width, const A* from, int64_t stride, int64_t lines) {
+template <class A, bool ALL>
+MT_INLINE void transpose_lines(A* to, int64_t width, const A* from, int64_t stride, int64_t lines) {
+    const auto line = [&](int i) __attribute__((always_inline)) {
+        return from + (ALL ? i : std::min<int64_t>(i, lines - 1)) * stride;
+    };
     using V = typename Vec<A, 32>::t;
     using L = typename Vec<A, 32>::loose;
     if constexpr (sizeof(A) == 4) {
         typedef int I __attribute__((vector_size(32)));
         V r[8], s[8];
 #pragma GCC unroll 8
-        for (int i = 0; i < 8; ++i) r[i] = *reinterpret_cast<const L*>(from + std::min<int64_t>(i, lines - 1) * stride);
+        for (int i = 0; i < 8; ++i) r[i] = *reinterpret_cast<const L*>(line(i));
 #pragma GCC unroll 4
         for (int i = 0; i < 8; i += 2) {
             s[i] = __builtin_shuffle(r[i], r[i + 1], I{0, 8, 1, 9, 4, 12, 5, 13});
@@ -39,7 +43,7 @@ template <class A> MT_INLINE void transpose_lines(A* to, int64_t width, const A*
         typedef int64_t I __attribute__((vector_size(32)));
         V r[4], s[4];
 #pragma GCC unroll 4
-        for (int i = 0; i < 4; ++i) r[i] = *reinterpret_cast<const L*>(from + std::min<int64_t>(i, lines - 1) * stride);
+        for (int i = 0; i < 4; ++i) r[i] = *reinterpret_cast<const L*>(line(i));
         s[0] = __builtin_shuffle(r[0], r[1], I{0, 4, 2, 6});
         s[1] = __builtin_shuffle(r[0], r[1], I{1, 5, 3, 7});
         s[2] = __builtin_shuffle(r[2], r[3], I{0, 4, 2, 6});
@@ -49,6 +53,11 @@ template <class A> MT_INLINE void transpose_lines(A* to, int64_t width, const A*
         *reinterpret_cast<L*>(to + 2 * width) = __builtin_shuffle(s[0], s[2], I{2, 3, 6, 7});
         *reinterpret_cast<L*>(to + 3 * width) = __builtin_shuffle(s[1], s[3], I{2, 3, 6, 7});
     }
+}
+
+template <class A> MT_INLINE void transpose_lines(A* to, int64_t width, const A* from, int64_t stride, int64_t lines) {
+    if (lines >= 32 / (int64_t)sizeof(A)) transpose_lines<A, true>(to, width, from, stride, lines);
+    else transpose_lines<A, false>(to, width, from, stride, lines);
 }
 
 // dst[j][i] = src[i][j] for i < n0, j < n1: rows of dst are d1 bytes apart, those of src s0.
@@ -61,11 +70,11 @@ MT_INLINE void transpose_rows(char* dst, int64_t d1, const char* src, int64_t s0
             char* to = dst + j * d1 + i * SIZE;
             const char* from = src + i * s0 + j * SIZE;
             if constexpr (SIZE == 4)
-                transpose_lines(reinterpret_cast<float*>(to), d1 / SIZE, reinterpret_cast<const float*>(from),
-                                s0 / SIZE, S);
+                transpose_lines<float, true>(reinterpret_cast<float*>(to), d1 / SIZE,
+                                             reinterpret_cast<const float*>(from), s0 / SIZE, S);
             else if constexpr (SIZE == 8)
-                transpose_lines(reinterpret_cast<double*>(to), d1 / SIZE, reinterpret_cast<const double*>(from),
-                                s0 / SIZE, S);
+                transpose_lines<double, true>(reinterpret_cast<double*>(to), d1 / SIZE,
+                                              reinterpret_cast<const double*>(from), s0 / SIZE, S);
             else transpose_square<T>(to, d1, from, s0);
         }
     for (int64_t i = 0; i < n0; ++i)
