@@ -11,6 +11,7 @@
 //   pair_distances_backward(grad.., x.., distances.., dx.., rows, width, p)                    p: 1, 2
 //   cross_distances(a.., b.., out.., batch, rows, columns, width, p)  each row of a with each row of b
 #include "cpu.h"
+#include "halves.h"
 #include "lanes.h"
 #include "vectors.h"
 #include "windows.h"
@@ -81,6 +82,33 @@ MT_INLINE bool sum_columns(const Bags& b, const A* weight, const A* scale, int64
     return true;
 }
 
+#if MT_HAS_LEVELS
+// At most COLUMNS columns of two-byte floats, in registers.
+template <class T> MT_AVX512 MT_NOINLINE bool sum_half_columns(const Bags& b, const T* weight, const T* scale,
+                                                               int64_t begin, int64_t end, float share, T* out,
+                                                               int64_t c) {
+    constexpr int N = COLUMNS / 16;
+    const int64_t w = std::min(COLUMNS, b.width - c);
+    __mmask16 mask[N];
+    for (int64_t k = 0; k < N; ++k)
+        mask[k] = (__mmask16)((1u << std::max<int64_t>(0, std::min<int64_t>(16, w - 16 * k))) - 1);
+    Wide16 sum[N] = {};
+    for (int64_t i = begin; i < end; ++i) {
+        int64_t row;
+        const T* from = row_at(b, weight, i, c, w, row);
+        if (MT_UNLIKELY(!from)) return false;
+        if (row == b.padding) continue;
+        const float by = scale ? (float)widen(scale[i]) : 1.0f;
+#pragma GCC unroll 4
+        for (int k = 0; k < N; ++k) sum[k] += widened16<T>(_mm256_maskz_loadu_epi16(mask[k], from + 16 * k)) * by;
+    }
+#pragma GCC unroll 4
+    for (int k = 0; k < N; ++k)
+        _mm256_mask_storeu_epi16(out + c + 16 * k, mask[k], narrowed16<T>(b.mean ? sum[k] / share : sum[k]));
+    return true;
+}
+#endif
+
 // One bag; its indices have been looked at by the caller and are read, and compared, again.
 template <class T, class A>
 MT_INLINE bool sum_bag(const Bags& b, const T* weight, const T* scale, int64_t begin, int64_t end, int64_t count,
@@ -93,6 +121,11 @@ MT_INLINE bool sum_bag(const Bags& b, const T* weight, const T* scale, int64_t b
         for (; c + 16 <= b.width; c += 16)
             if (!sum_columns<16>(b, weight, scale, begin, end, share, out, c)) return false;
     }
+#if MT_HAS_LEVELS
+    if constexpr (is_small_float<T>)
+        for (; cpu_level >= AVX512 && c < b.width; c += COLUMNS)
+            if (!sum_half_columns(b, weight, scale, begin, end, share, out, c)) return false;
+#endif
     for (; c < b.width; c += COLUMNS) {
         const int64_t w = std::min(COLUMNS, b.width - c);
         A sum[COLUMNS] = {};

@@ -419,18 +419,42 @@ PyObject* running_update(PyObject*, PyObject* const* args, Py_ssize_t nargs) {
 
 // ---------------------------------------------------------------- gradients
 
+// At most BATCH elements as numbers to compute with: where they lie, or widened.
+template <class T, class A = acc_t<T>> struct Wide {
+    static constexpr bool SAME = std::is_same<A, T>::value;
+    alignas(64) A room[SAME ? 1 : BATCH];
+    MT_INLINE const A* of(const T* from, int64_t n) {
+        if constexpr (SAME) {
+            return from;
+        } else {
+            gather_block(room, from, n);
+            return room;
+        }
+    }
+    // Where n results are written, and the way from there to memory.
+    MT_INLINE A* before(T* to) {
+        if constexpr (SAME) return to;
+        else return room;
+    }
+    MT_INLINE void give(T* to, int64_t n) const {
+        if constexpr (!SAME) narrow_block(to, room, n);
+    }
+};
+
 // Of one plane: the sums of the gradient, and of the gradient times the distance from the mean.
 struct Sums {
     double plain, scaled;
 };
 
-template <class A> MT_INLINE Sums sums_of(const A* g, const A* x, A mean, int64_t n) {
+template <class T, class A = acc_t<T>> MT_INLINE Sums sums_of(const T* g, const T* x, A mean, int64_t n) {
     Sums all{0, 0};
+    Wide<T> near, far;
     for (int64_t i = 0; i < n; i += BATCH) {
-        const A *gs = g + i, *xs = x + i;
+        const int64_t count = std::min(BATCH, n - i);
+        const A *gs = near.of(g + i, count), *xs = far.of(x + i, count);
         A first, second;
         two_sums_of<A>(
-            std::min(BATCH, n - i), MT_EACH(k) { return gs[k]; },
+            count, MT_EACH(k) { return gs[k]; },
             [&](int64_t k, A v) __attribute__((always_inline)) { return v * (xs[k] - mean); }, first, second);
         all.plain += (double)first;
         all.scaled += (double)second;
@@ -438,10 +462,12 @@ template <class A> MT_INLINE Sums sums_of(const A* g, const A* x, A mean, int64_
     return all;
 }
 
-template <class A> struct Backward {
+template <class T, class A = acc_t<T>> struct Backward {
     const Planes& p;
-    const A *g, *x, *mean, *rstd, *weight;
-    A *dx, *dweight, *dbias;
+    const T *g, *x;
+    const A *mean, *rstd, *weight;
+    T* dx;
+    A *dweight, *dbias;
     bool fixed;
 
     double weight_of(int64_t channel) const { return weight ? (double)weight[channel] : 1.0; }
@@ -472,11 +498,13 @@ template <class A> struct Backward {
                 Sums* to = of + block * n + first;
                 std::fill_n(to, w, Sums{0, 0});
                 A middle[STRIP];
+                Wide<T> near, far;
                 for (int64_t c = 0; c < w; ++c) middle[c] = mean[p.set_of(row / p.places, first + c)];
                 for (int64_t r = 0; r < rows; r += ROWS) {
                     A plain[STRIP] = {}, scaled[STRIP] = {};
                     for (int64_t k = r; k < std::min(r + ROWS, rows); ++k) {
-                        const A *gs = g + (row + k) * n + first, *xs = x + (row + k) * n + first;
+                        const int64_t at = (row + k) * n + first;
+                        const A *gs = near.of(g + at, w), *xs = far.of(x + at, w);
                         for (int64_t c = 0; c < w; ++c) {
                             plain[c] += gs[c];
                             scaled[c] += gs[c] * (xs[c] - middle[c]);
@@ -517,17 +545,23 @@ template <class A> struct Backward {
             add[i] = fixed ? A(0) : (A)(-r * total[s].plain / p.size());
             middle[i] = mean[s];
         }
-        for_each_row(p, [&](int64_t at, int64_t image) __attribute__((always_inline)) {
-            const int64_t first = p.groups ? image * n : 0;
-            const A *gs = g + at, *xs = x + at, *u = a + first, *v = by + first, *d = add + first, *m = middle + first;
-            A* to = dx + at;
-            if (fixed) {
+        for_each_row(p, [&](int64_t row, int64_t image) __attribute__((always_inline)) {
+            Wide<T> near, far;
+            for (int64_t i = 0; i < n; i += BATCH) {
+                const int64_t at = row + i, first = (p.groups ? image * n : 0) + i, count = std::min(BATCH, n - i);
+                const A *u = a + first, *v = by + first, *d = add + first, *m = middle + first;
+                const A* gs = near.of(g + at, count);
+                A* to = near.before(dx + at);
+                if (fixed) {
 #pragma GCC ivdep
-                for (int64_t c = 0; c < n; ++c) to[c] = u[c] * gs[c];
-                return;
+                    for (int64_t c = 0; c < count; ++c) to[c] = u[c] * gs[c];
+                } else {
+                    const A* xs = far.of(x + at, count);
+#pragma GCC ivdep
+                    for (int64_t c = 0; c < count; ++c) to[c] = u[c] * gs[c] + ((xs[c] - m[c]) * v[c] + d[c]);
+                }
+                near.give(dx + at, count);
             }
-#pragma GCC ivdep
-            for (int64_t c = 0; c < n; ++c) to[c] = u[c] * gs[c] + ((xs[c] - m[c]) * v[c] + d[c]);
         });
     }
 
@@ -558,20 +592,27 @@ template <class A> struct Backward {
     void input(const Sums* total) const {
         parallel_for(p.count(), p.grain(1), [&](int64_t begin, int64_t end) {
             at_level(MT_BODY {
+                Wide<T> near, far;
                 for (int64_t i = begin; i < end; ++i) {
                     const int64_t s = p.set_of(i);
                     const double r = (double)rstd[s];
                     const A a = (A)(r * weight_of(p.channel_of(i))), middle = mean[s];
-                    const A *gs = g + i * p.places, *xs = x + i * p.places;
-                    A* to = dx + i * p.places;
-                    if (fixed) {
+                    const A b = fixed ? A(0) : (A)(-r * r * r * total[s].scaled / p.size());
+                    const A c = fixed ? A(0) : (A)(-r * total[s].plain / p.size());
+                    for (int64_t at = i * p.places, left = p.places; left > 0; at += BATCH, left -= BATCH) {
+                        const int64_t count = std::min(BATCH, left);
+                        const A* gs = near.of(g + at, count);
+                        A* to = near.before(dx + at);
+                        if (fixed) {
 #pragma GCC ivdep
-                        for (int64_t k = 0; k < p.places; ++k) to[k] = a * gs[k];
-                        continue;
+                            for (int64_t k = 0; k < count; ++k) to[k] = a * gs[k];
+                        } else {
+                            const A* xs = far.of(x + at, count);
+#pragma GCC ivdep
+                            for (int64_t k = 0; k < count; ++k) to[k] = a * gs[k] + ((xs[k] - middle) * b + c);
+                        }
+                        near.give(dx + at, count);
                     }
-                    const A b = (A)(-r * r * r * total[s].scaled / p.size()), c = (A)(-r * total[s].plain / p.size());
-#pragma GCC ivdep
-                    for (int64_t k = 0; k < p.places; ++k) to[k] = a * gs[k] + ((xs[k] - middle) * b + c);
                 }
             });
         });
@@ -584,33 +625,31 @@ PyObject* channel_norm_backward(PyObject*, PyObject* const* args, Py_ssize_t nar
         const Planes p(args + 24);
         const bool fixed = as_bool(args[29]);
         const Dense g = parse_dense(args, p.numel()), x = parse_optional(args + 3, p.numel(), g.code);
-        const Dense mean = parse_optional(args + 6, p.sets(), g.code),
-                    rstd = parse_optional(args + 9, p.sets(), g.code);
-        const Dense weight = parse_optional(args + 12, p.channels, g.code);
+        const int code = g.code == F16 || g.code == BF16 ? (int)F32 : g.code;
+        const Dense mean = parse_optional(args + 6, p.sets(), code), rstd = parse_optional(args + 9, p.sets(), code);
+        const Dense weight = parse_optional(args + 12, p.channels, code);
         const Dense dx = parse_optional(args + 15, p.numel(), g.code);
-        const Dense dweight = parse_optional(args + 18, p.channels, g.code);
-        const Dense dbias = parse_optional(args + 21, p.channels, g.code);
+        const Dense dweight = parse_optional(args + 18, p.channels, code);
+        const Dense dbias = parse_optional(args + 21, p.channels, code);
         if (!x.data || !mean.data || !rstd.data) fail(PyExc_TypeError, "channel_norm_backward: an operand is missing");
-        if (g.code != F32 && g.code != F64) fail_dtype("channel_norm_backward", g.code);
         if (p.numel() == 0) fail(PyExc_ValueError, "channel_norm_backward: of no elements");
-        auto run = [&](auto t) {
-            using A = decltype(t);
+        dispatch_float(g.code, "channel_norm_backward", [&](auto t) {
+            using T = decltype(t);
+            using A = acc_t<T>;
             GilRelease unlocked(p.numel());
-            const Backward<A> job{p,
-                                  g.as<const A>(),
-                                  x.as<const A>(),
+            const Backward<T> job{p,
+                                  g.as<const T>(),
+                                  x.as<const T>(),
                                   mean.as<const A>(),
                                   rstd.as<const A>(),
                                   weight.as<const A>(),
-                                  dx.as<A>(),
+                                  dx.as<T>(),
                                   dweight.as<A>(),
                                   dbias.as<A>(),
                                   fixed};
             if (p.last) job.run_last();
             else job.run();
-        };
-        if (g.code == F32) run(float());
-        else run(double());
+        });
         Py_RETURN_NONE;
     });
 }

@@ -14,6 +14,7 @@
 //   embedding(weight.., index.. [dense], out|None.. [dense], n, rows, dim) -> out  weight: strides (row, column)
 //   embedding_backward(grad.., index.. [dense], out|None.. [dense], n, rows, dim, padding_idx, scale_by_freq) -> out
 //       grad: strides (row, column) over (n, dim); out: (rows, dim), all written
+#include "cpu.h"
 #include "indexing.h"
 
 namespace mt {
@@ -364,17 +365,20 @@ PyObject* embedding(PyObject*, PyObject* const* args, Py_ssize_t nargs) {
 }
 
 template <class T>
-void embedding_backward_rows(const Operand& grad, const Indices& index, T* out, int64_t n, int64_t dim, int64_t padding,
-                             const int64_t* counts, int64_t first, int64_t last) {
+MT_INLINE void embedding_backward_rows(const Operand& grad, const Indices& index, T* out, int64_t n, int64_t dim,
+                                       int64_t padding, const int64_t* counts, int64_t first, int64_t last) {
     using A = acc_t<T>;
     for (int64_t i = 0; i < n; ++i) {
         const int64_t row = index[i];
         if (row < first || row >= last || row == padding) continue;  // which keeps it inside `out` as well
-        const T* g = grad.as<T>() + i * grad.stride[0];
-        T* o = out + row * dim;
+        const T* MT_RESTRICT g = grad.as<T>() + i * grad.stride[0];
+        T* MT_RESTRICT o = out + row * dim;
         const A scale = counts ? (A)(1.0 / (double)counts[row]) : A(1);
         const int64_t step = grad.stride[1];
-        for (int64_t j = 0; j < dim; ++j) o[j] = convert<T>((A)((A)widen(o[j]) + (A)widen(g[j * step]) * scale));
+        if (step == 1)
+            for (int64_t j = 0; j < dim; ++j) o[j] = convert<T>((A)((A)widen(o[j]) + (A)widen(g[j]) * scale));
+        else
+            for (int64_t j = 0; j < dim; ++j) o[j] = convert<T>((A)((A)widen(o[j]) + (A)widen(g[j * step]) * scale));
     }
 }
 
@@ -407,7 +411,9 @@ PyObject* embedding_backward(PyObject*, PyObject* const* args, Py_ssize_t nargs)
             if (numel == 0) return;
             parallel_for(rows, grain, [&](int64_t first, int64_t last) {
                 std::memset(o.data + first * dim * sizeof(T), 0, (size_t)((last - first) * dim) * sizeof(T));
-                embedding_backward_rows<T>(grad, index, o.as<T>(), n, dim, padding, counts, first, last);
+                at_level(MT_BODY {
+                    embedding_backward_rows<T>(grad, index, o.as<T>(), n, dim, padding, counts, first, last);
+                });
             });
         });
         return out.release();

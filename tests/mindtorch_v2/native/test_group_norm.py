@@ -54,3 +54,34 @@ def test_halves_are_rounded_once() -> None:
         small = x.to(half)
         wide = torch.nn.functional.group_norm(small.float(), 3)
         assert torch.equal(torch.nn.functional.group_norm(small, 3), wide.to(half))
+
+
+@pytest.mark.parametrize("last", [False, True])
+@pytest.mark.parametrize(
+    "shape, groups", [((2, 6, 5, 7), 3), ((3, 72, 9, 3), 4), ((2, 1040, 3, 3), 2), ((2, 4, 40, 41), 2)]
+)
+def test_gradients_of_halves(shape: tuple[int, ...], groups: int, last: bool) -> None:
+    random = np.random.default_rng(3)
+    x, g = (torch.from_numpy(random.standard_normal(shape).astype(np.float32)) for _ in range(2))
+    w = torch.from_numpy(random.standard_normal(shape[1]).astype(np.float32))
+    mean, var = torch.zeros(shape[1]), torch.ones(shape[1])
+    calls = (
+        lambda x, w: torch.nn.functional.group_norm(x, groups, w, w),
+        lambda x, w: torch.nn.functional.batch_norm(x, mean.to(w.dtype), var.to(w.dtype), w, w, True),
+        lambda x, w: torch.nn.functional.batch_norm(x, mean.to(w.dtype), var.to(w.dtype), w, w),
+    )
+    for half, step in ((torch.float16, 2.0**-10), (torch.bfloat16, 2.0**-7)):
+        order = torch.channels_last if last else torch.contiguous_format
+        small = [t.to(half) for t in (x.contiguous(memory_format=order), w, g.contiguous(memory_format=order))]
+        wide = [t.float() for t in small]
+        for call in calls:
+            found, exact = (
+                torch.autograd.grad(call(*of[:2]), of[:2], of[2])
+                for of in ([t.requires_grad_() for t in each[:2]] + each[2:] for each in (small, wide))
+            )
+            assert found[0].stride() == exact[0].stride()
+            for got, wanted in zip(found, exact):
+                assert got.dtype is half
+                # Statistics of group norm are kept in the dtype of the input.
+                atol = step * float(np.abs(wanted.numpy()).max())
+                np.testing.assert_allclose(got.float().numpy(), wanted.numpy(), rtol=step, atol=atol)

@@ -123,3 +123,22 @@ def test_sums(dtype: str, shape: tuple[int, ...]) -> None:
         numbers = holes.double().nan_to_num(0)
         exact = numbers.sum() if dims is None else numbers.sum(dims)
         assert ((left.double() - exact).abs() <= exact.abs() * step + bound * 1e-6).all()
+
+
+@pytest.mark.parametrize("mode", ["sum", "mean"])
+@pytest.mark.parametrize("width", [1, 16, 33, 64, 100])
+def test_bags_are_summed_in_float(mode: str, width: int) -> None:
+    rng = np.random.default_rng(width)
+    table = torch.from_numpy(rng.standard_normal((50, width)).astype(np.float32))
+    index = torch.from_numpy(rng.integers(0, 50, 90))
+    starts = torch.tensor([0, 0, 7, 40, 90])  # two bags are empty
+    scale = torch.from_numpy(rng.standard_normal(90).astype(np.float32)) if mode == "sum" else None
+    for half in (torch.float16, torch.bfloat16):
+        small, by = table.to(half), None if scale is None else scale.to(half)
+        wide = None if by is None else by.float()
+        found = torch.nn.functional.embedding_bag(index, small, starts, mode=mode, padding_idx=3, per_sample_weights=by)
+        exact = torch.nn.functional.embedding_bag(
+            index, small.float(), starts, mode=mode, padding_idx=3, per_sample_weights=wide
+        )
+        step = 2.0**-7 if half is torch.bfloat16 else 2.0**-10
+        np.testing.assert_allclose(found.float().numpy(), exact.numpy(), rtol=step, atol=1e-6)

@@ -310,6 +310,18 @@ def test_embedding(dtype: Any, scale: int) -> None:
         close(read(out, (6, 5), dtype), want)
 
 
+@pytest.mark.parametrize("dtype", FLOATS, ids=str)
+def test_embedding_backward_of_wide_rows(dtype: Any) -> None:
+    index = np.array([3, 0, 3, 2, 3, 0])
+    grad = random((6, 77), dtype, seed=2)
+    want = np.zeros((4, 77), dtype)
+    for i, row in zip(index, grad):
+        want[i] = want[i] + row  # rounded after each sum
+    for given in layouts(grad):
+        out = _native.embedding_backward(*operand(given), *operand(index), *new((4, 77), dtype), 6, 4, 77, -1, 0)
+        np.testing.assert_array_equal(read(out, (4, 77), dtype), want)
+
+
 # ---------------------------------------------------------------- masks
 
 

@@ -98,11 +98,11 @@ def batch_norm(outs: Any, input: Any, weight: Any, bias: Any, running_mean: Any,
 
 def _backward(outs: Any, planes: Planes, grad: Any, input: Any, mean: Any, rstd: Any, weight: Any, fixed: bool,
               mask: Any) -> None:
-    dt = wide_dtype(input._dtype)
-    last = planes[4]
-    made = [_target(out, dt, last) if wanted else None for out, wanted in zip(outs, mask)]
+    read = input._dtype
+    dt, last = wide_dtype(read), planes[4]
+    made = [_target(out, read if k == 0 else dt, last) if mask[k] else None for k, out in enumerate(outs)]
     dx = _NONE if made[0] is None else operand(made[0])
-    _channel_norm_backward(*operand(_source(grad, dt, last)), *operand(_source(input, dt, last)), *_given(mean, dt),
+    _channel_norm_backward(*operand(_source(grad, read, last)), *operand(_source(input, read, last)), *_given(mean, dt),
                            *_given(rstd, dt), *_given(weight, dt), *dx, *_given(made[1], dt), *_given(made[2], dt),
                            *planes, fixed)
     for out, part in zip(outs, made):
