@@ -22,6 +22,7 @@ from ._layout import layout as Layout
 from ._layout import sparse_coo, strided
 from ._ops.determinism import STATE as DETERMINISM
 from ._ops.determinism import filled
+from ._ops.rules.shape import placed
 from ._overrides import answers, claimed, shared
 from ._size import Size
 from ._sizes import SHORT, is_long
@@ -96,7 +97,7 @@ def _build(args: tuple[Any, ...], kwargs: dict[str, Any], dt: DType, dev: Device
     if len(args) > 1:
         raise _mismatch(args, kwargs)
     if isinstance(first, TensorBase):
-        if first._dtype is not dt and not any_dtype:
+        if (first._dtype is not dt and not any_dtype) or (dev.type == "npu" and first._device != dev):
             raise TypeError(f"expected {_options(dt, dev)} (got {_options(first._dtype, first._device)})")
         return shared(first, CORE.alias)
     if isinstance(first, TypedStorage) and first.dtype is not dt:
@@ -161,6 +162,7 @@ class TypeMeta(type):
 
     dtype: DType
     layout: Layout
+    where: str
 
     def __new__(meta, name: str, bases: tuple[type, ...], space: dict[str, Any]) -> TypeMeta:
         if bases:
@@ -168,15 +170,17 @@ class TypeMeta(type):
         return super().__new__(meta, name, bases, space)
 
     def __instancecheck__(cls, t: Any) -> bool:
-        fits = isinstance(t, TensorBase) and t._dtype is cls.dtype and t._device.type == "cpu"
+        fits = isinstance(t, TensorBase) and t._dtype is cls.dtype and t._device.type == cls.where
         return fits and getattr(t, "layout", strided) is cls.layout
 
 
-def tensor_type(name: str, dt: DType, layout: Layout = strided) -> Any:
-    """`torch.FloatTensor`, `torch.sparse.FloatTensor` and the like."""
+def tensor_type(name: str, dt: DType, layout: Layout = strided, where: str = "cpu") -> Any:
+    """`torch.FloatTensor`, `torch.sparse.FloatTensor`, `torch.npu.FloatTensor` and the like."""
     sparse = layout is not strided
 
     def new(cls: Any, *args: Any, **kwargs: Any) -> Any:
+        if where != "cpu":
+            return _build(args, kwargs, dt, placed(Device(where)))
         if args and not kwargs and not sparse and plain_ints(args) and not DETERMINISM.on:
             return _sized(args, dt)
         return _build_sparse(args, kwargs, dt) if sparse else _build(args, kwargs, dt, CPU)
@@ -187,7 +191,8 @@ def tensor_type(name: str, dt: DType, layout: Layout = strided) -> Any:
         "is_cuda": False,
         "is_sparse": sparse,
         "layout": layout,
-        "__module__": "torch.sparse" if sparse else "torch",
+        "where": where,
+        "__module__": "torch.sparse" if sparse else "torch" if where == "cpu" else f"torch.{where}",
     }
     return TypeMeta(name, (), space)
 

@@ -20,7 +20,7 @@ from ._dispatch.op import Op, c_type_name, type_name
 from ._dtype import dtype
 from ._dtype_names import tensor_type, type_string
 from ._from_data import from_data
-from ._layout import contiguous_format
+from ._layout import contiguous_format, strided
 from ._ops import create as _rows
 from ._ops.rules.shape import check_options
 from ._ops.view import CONTIGUOUS
@@ -197,9 +197,12 @@ def type_(self: Any, dtype: Any = None, non_blocking: bool = False) -> Any:
         return _as_named(self, dtype, non_blocking)
     from ._legacy import TypeMeta
 
-    if isinstance(dtype, (d.dtype, TypeMeta)):
-        dt = dtype.dtype if isinstance(dtype, TypeMeta) else dtype
-        return convert(self, dt, None, False, None, non_blocking)
+    if isinstance(dtype, d.dtype):
+        return convert(self, dtype, None, False, None, non_blocking)
+    if isinstance(dtype, TypeMeta):
+        # A class says where, as its name does; a sparse one says nothing of the layout.
+        where = self._device if dtype.layout is not strided else as_device(dtype.where)
+        return convert(self, dtype.dtype, where, False, None, non_blocking)
     if dtype is HOOKS.tensor:
         return convert(self, d.get_default_dtype(), None, False, None, non_blocking)
     if isinstance(dtype, type):

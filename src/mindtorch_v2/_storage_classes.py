@@ -35,11 +35,12 @@ class _LegacyStorageMeta(type):
     """Asks a typed storage for its dtype where Python would ask for its class."""
 
     dtype: DType
+    where: str
 
     def __instancecheck__(cls, instance: Any) -> bool:
         return (
             type(instance) is TypedStorage
-            and instance._untyped_storage._device.type == "cpu"
+            and instance._untyped_storage._device.type == cls.where
             and instance.dtype is getattr(cls, "dtype", None)
         )
 
@@ -48,6 +49,7 @@ class _LegacyStorage(TypedStorage, metaclass=_LegacyStorageMeta):
     """The common base of `torch.FloatStorage` and the like."""
 
     __module__ = "mindtorch_v2.storage"
+    where = "cpu"
 
     def __new__(cls, *args: Any, **given: Any) -> Any:
         _warn()
@@ -60,8 +62,10 @@ class _LegacyStorage(TypedStorage, metaclass=_LegacyStorageMeta):
                 raise RuntimeError(f"{cls}{_FORMS}No positional arguments should be given when using 'wrap_storage'")
             if not isinstance(storage, UntypedStorage):
                 raise TypeError(f"{cls}{_FORMS}Argument 'wrap_storage' must be UntypedStorage, but got {type(storage)}")
-            if storage._device.type != "cpu":
-                raise RuntimeError(f"{cls}{_FORMS}Device of 'wrap_storage' must be cpu, but got {storage._device.type}")
+            if storage._device.type != cls.where:
+                raise RuntimeError(
+                    f"{cls}{_FORMS}Device of 'wrap_storage' must be {cls.where}, but got {storage._device.type}"
+                )
             return wrapped(storage, cls.dtype)
         if len(args) > 1:
             raise RuntimeError(f"{cls}{_FORMS}Too many positional arguments")
@@ -70,7 +74,7 @@ class _LegacyStorage(TypedStorage, metaclass=_LegacyStorageMeta):
             raise TypeError(f"{cls}{_FORMS}Argument type not recognized: {type(first)}")
         if isinstance(first, str):
             raise TypeError("new(): invalid data type 'str'")
-        return TypedStorage(first, dtype=cls.dtype, device="cpu", _internal=True)
+        return TypedStorage(first, dtype=cls.dtype, device=cls.where, _internal=True)
 
     @classmethod
     def from_buffer(cls, *args: Any, **kwargs: Any) -> TypedStorage:
@@ -80,6 +84,15 @@ class _LegacyStorage(TypedStorage, metaclass=_LegacyStorageMeta):
 
 
 _MADE: dict[str, Any] = {}
+
+
+def on_npu(name: str) -> Any:
+    """`torch.npu.FloatStorage` and the like; None for other names."""
+    for kind, title in CLASSES.items():
+        if name == f"{title}Storage":
+            space = {"dtype": getattr(_dtype, kind), "where": "npu", "__module__": "torch.npu"}
+            return _LegacyStorageMeta(name, (_LegacyStorage,), space)
+    return None
 
 
 def __getattr__(name: str) -> Any:

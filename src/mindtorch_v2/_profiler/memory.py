@@ -5,7 +5,7 @@ Invariant: watching changes which functions run, not what the allocators do.
 
 from __future__ import annotations
 
-from .._backends.npu.allocator import NOTES
+from .._backends.npu.memory_stats import NOTES
 from .._native import watch_memory
 from .recorder import Record, Session, Thread
 

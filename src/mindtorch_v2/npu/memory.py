@@ -6,6 +6,9 @@ Invariant: asking before the first use of a device touches none: statistics are 
 from __future__ import annotations
 
 import warnings
+from collections import OrderedDict
+from collections.abc import Iterator
+from contextlib import contextmanager as _contextmanager
 from typing import Any
 
 from .._backends.npu import runtime as _runtime
@@ -165,5 +168,61 @@ def caching_allocator_alloc(size: int, device: Any = None, stream: Any = None) -
     return int(_memory().caching_allocator_alloc(size, index, raw))
 
 
+def caching_allocator_enable(value: bool = True) -> None:
+    """The caching allocator is the only one there is: it cannot be switched off."""
+    if not value:
+        raise NotImplementedError(
+            "torch.npu.caching_allocator_enable(False) is not available: without the cache every tensor would cost a "
+            "call of aclrtMalloc, and its end a wait for the device"
+        )
+
+
+@_contextmanager
+def caching_allocator_disabled() -> Iterator[None]:
+    """As `caching_allocator_enable(False)`."""
+    caching_allocator_enable(False)
+    yield
+
+
+def _host() -> Any:
+    from .._backends.npu.pinned import HOST
+
+    HOST.collect(False)
+    return HOST.stats
+
+
+def host_memory_stats_as_nested_dict() -> dict[str, Any]:
+    """Statistics of page-locked memory in nested dictionaries; empty before the first use of a device."""
+    return {} if not _runtime.is_initialised() else dict(_host().nested())
+
+
+def host_memory_stats() -> OrderedDict[str, Any]:
+    """The same, such as `allocated_bytes.current`, in the order of their names."""
+    found: dict[str, Any] = {}
+    for name, value in host_memory_stats_as_nested_dict().items():
+        found.update(
+            {f"{name}.{key}": part for key, part in value.items()} if isinstance(value, dict) else {name: value}
+        )
+    return OrderedDict(sorted(found.items()))
+
+
+def reset_peak_host_memory_stats() -> None:
+    if _runtime.is_initialised():
+        _host().reset_peak()
+
+
+def reset_accumulated_host_memory_stats() -> None:
+    if _runtime.is_initialised():
+        _host().reset_accumulated()
+
+
 def caching_allocator_delete(mem_ptr: int) -> None:
     _memory().caching_allocator_delete(mem_ptr)
+
+
+def __getattr__(name: str) -> Any:
+    if name in ("MemPool", "use_mem_pool"):
+        from . import _pools
+
+        return getattr(_pools, name)
+    raise AttributeError(f"module '{__name__}' has no attribute '{name}'")

@@ -5,7 +5,8 @@ Invariant: a generator's state is on the host, so seeding touches no device; see
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
+from contextlib import contextmanager
 from typing import Any
 
 from .._backends.npu import device_count as _device_count
@@ -63,6 +64,15 @@ def get_rng_state_all() -> list[Any]:
 
 def set_rng_state(new_state: Any, device: Any = "npu") -> None:
     _generator(device).set_state(new_state)
+
+
+@contextmanager
+def fork_rng(devices: Iterable[Any] | None = None, enabled: bool = True) -> Iterator[None]:
+    """Inside, generators may be used; afterwards they are in the state they had before: `torch.random.fork_rng`."""
+    from ..random import fork_rng as fork
+
+    with fork(devices, enabled, device_type="npu"):
+        yield
 
 
 def set_rng_state_all(new_states: Iterable[Any]) -> None:

@@ -33,6 +33,7 @@ RUNTIME: dict[str, tuple[Any, tuple[Any, ...], bool]] = {
     "aclsysGetCANNVersion": (_STATUS, (_I, _P), False),
     "aclrtGetSocName": (_S, (), False),
     "aclGetDeviceCapability": (_STATUS, (_U, _I, _P), False),
+    "aclrtGetDeviceUtilizationRate": (_STATUS, (_I, _P), False),
     "aclrtSetDevice": (_STATUS, (_I,), True),
     "aclrtResetDevice": (_STATUS, (_I,), True),
     "aclrtResetDeviceForce": (_STATUS, (_I,), True),
@@ -128,8 +129,13 @@ OBJECTS: dict[str, tuple[Any, tuple[Any, ...], bool]] = {
 }
 
 # Present in newer versions only: a program may not depend on them.
-OPTIONAL = ("aclsysGetCANNVersion", "aclrtMallocAlign32", "aclGetDeviceCapability", "aclrtResetEvent") + tuple(
-    name for name in RUNTIME if name.startswith("aclmdlRI")
+OPTIONAL = (
+    "aclsysGetCANNVersion",
+    "aclrtMallocAlign32",
+    "aclGetDeviceCapability",
+    "aclrtResetEvent",
+    "aclrtGetDeviceUtilizationRate",
+    *(name for name in RUNTIME if name.startswith("aclmdlRI")),
 )
 
 SOURCE_IT = "source {home}/set_env.sh in this shell, so that the libraries it depends on are found"

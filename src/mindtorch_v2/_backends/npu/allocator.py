@@ -19,12 +19,11 @@ finaliser runs in between.
 from __future__ import annotations
 
 import threading
-import time
 from bisect import bisect_left, insort
 from typing import Any, Final, final
 
 from ..._mypyc import i64, is_compiled
-from .memory_stats import Group, Statistics
+from .memory_stats import NOTES, Group, Statistics
 
 _UNIT: Final[i64] = 512
 _SMALL: Final[i64] = 1 << 20
@@ -302,29 +301,6 @@ class Mark:
 
 
 @final
-class Notes:
-    """Blocks handed out and taken back while somebody watches: (time, device, address, bytes, thread)."""
-
-    def __init__(self) -> None:
-        self.on: bool = False
-        self.seen: list[tuple[int, int, int, int, int]] = []
-
-    def start(self) -> None:
-        self.seen = []
-        self.on = True
-
-    def add(self, index: int, address: int, nbytes: int) -> None:
-        self.seen.append((time.perf_counter_ns(), index, address, nbytes, threading.get_native_id()))
-
-    def stop(self) -> list[tuple[int, int, int, int, int]]:
-        self.on = False
-        return self.seen
-
-
-NOTES: Final = Notes()
-
-
-@final
 class Allocator:
     """Memory of one device. `vendor` makes the calls: see `memory.Vendor`."""
 
@@ -348,6 +324,8 @@ class Allocator:
         # What graphs have captured, by number; the one that is being captured; pools whose graphs have gone.
         self.rooms: Final[dict[int, Room]] = {}
         self.capture: Room | None = None
+        # Rooms that threads were sent to, by the number of the thread.
+        self.sent: Final[dict[int, Room]] = {}
         self.retired: Final[list[Pool]] = []
         # Bytes that may be reserved; negative: whatever the device has.
         self.limit: i64 = -1
@@ -364,6 +342,8 @@ class Allocator:
         room = self.capture
         if room is not None and not self.vendor.captured(stream):
             room = None
+        if room is None and self.sent:
+            room = self.room_of_thread()
         if _COMPILED and room is None and size <= _SMALL and not self.busy:
             quick = self.take_kept(requested, size, stream)
             if quick is not None:
@@ -716,13 +696,29 @@ class Allocator:
         if self.capture is not None:
             raise RuntimeError(f"npu:{self.index}: only one graph can be captured at a time")
         self.collect(False)
+        room = self.enter_room(number)
+        self.capture = room
+        return room
+
+    def enter_room(self, number: int) -> Room:
+        """The room of that number for one more user."""
         room = self.rooms.get(number)
         if room is None:
             room = Room(number)
             self.rooms[number] = room
         room.graphs += 1
-        self.capture = room
         return room
+
+    def room_of_thread(self) -> Room | None:
+        return self.sent.get(threading.get_ident())
+
+    def send(self, room: Room | None) -> Room | None:
+        """From now on this thread gets its memory from the room; the one before."""
+        thread = threading.get_ident()
+        before = self.sent.pop(thread, None)
+        if room is not None:
+            self.sent[thread] = room
+        return before
 
     def end_capture(self) -> None:
         self.capture = None

@@ -58,22 +58,36 @@ def dtype_of(t: TensorBase) -> dtype:
 # -- products ---------------------------------------------------------------------------------------------------------
 @final
 class Cube:
-    """How the matrix unit treats float32 on this chip, asked once."""
+    """How the matrix unit treats float32 on this chip, asked once; and whether HF32 is allowed."""
 
     def __init__(self) -> None:
         self.known: bool = False
+        self.half: bool = False
         self.kind: int = 0
 
+    def ask(self) -> int:
+        if not self.known:
+            self.kind = quirks.HALF_FLOATS if self.half else quirks.cube_math_type()
+            self.known = True
+        return self.kind
 
-_CUBE: Final = Cube()
+    def switch(self, half: bool) -> None:
+        self.half = half
+        self.known = False
+
+
+PRODUCTS: Final = Cube()
+CONVOLUTIONS: Final = Cube()
 
 
 def cube() -> int:
-    """How the matrix unit treats float32 on this chip."""
-    if not _CUBE.known:
-        _CUBE.kind = quirks.cube_math_type()
-        _CUBE.known = True
-    return _CUBE.kind
+    """How the matrix unit treats float32 in products of matrices."""
+    return PRODUCTS.ask()
+
+
+def cube_of_convolution() -> int:
+    """The same in convolutions and pools."""
+    return CONVOLUTIONS.ask()
 
 
 def apart(self: Any, a: TensorBase, b: TensorBase, beta: Any, alpha: Any) -> bool:

@@ -514,6 +514,8 @@ def launch(f: Function, values: list[Any], op: str) -> None:
 
 def launch_dynamic(f: Function, values: list[Any], op: str) -> list[tuple[int, ...]]:
     """The same for a function that decides its outputs' shapes on the device: waits, and returns them."""
+    if runtime.STATE.waits != runtime.QUIET:
+        runtime.unasked_wait()
     return _launch(f, values, op, True)
 
 

@@ -66,6 +66,7 @@ HELPERS: dict[str, Callable[..., Any]] = {
     "keep": helpers.keep,
     "dtype": helpers.dtype_of,
     "cube": helpers.cube,
+    "cube_of_convolution": helpers.cube_of_convolution,
     "reduction_of": helpers.reduction_of,
     "reduction_of_rows": helpers.reduction_of_rows,
     "joined": helpers.joined,

@@ -449,6 +449,7 @@ def memory_snapshot() -> list[dict[str, Any]]:
     out: list[dict[str, Any]] = []
     for owner in list(_DEVICES.allocators):
         segment: dict[str, Any] = {}
+        numbers = {id(pool): (0, room.number) for room in owner.rooms.values() for pool in room.pools()}
         for block in owner.blocks():
             if block.prev is None:
                 segment = {
@@ -460,7 +461,7 @@ def memory_snapshot() -> list[dict[str, Any]]:
                     "requested_size": 0,
                     "stream": block.pool.stream,
                     "segment_type": "large" if block.pool.large else "small",
-                    "segment_pool_id": (0, 0),
+                    "segment_pool_id": numbers.get(id(block.pool), (0, 0)),
                     "is_expandable": False,
                     "frames": [],
                     "blocks": [],

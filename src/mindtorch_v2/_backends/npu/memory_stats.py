@@ -6,6 +6,8 @@ the largest `current` since the last reset of the peaks.
 
 from __future__ import annotations
 
+import threading
+import time
 from typing import Final, final
 
 from ..._mypyc import i64
@@ -207,3 +209,26 @@ def summary(stats: dict[str, int], index: int, abbreviated: bool) -> str:
             lines.append(f"{name:<24}|" + " |".join(f"{text:>12}" for text in shown))
     lines.append(rule)
     return "\n".join(lines) + "\n"
+
+
+@final
+class Notes:
+    """Blocks handed out and taken back while somebody watches: (time, device, address, bytes, thread)."""
+
+    def __init__(self) -> None:
+        self.on: bool = False
+        self.seen: list[tuple[int, int, int, int, int]] = []
+
+    def start(self) -> None:
+        self.seen = []
+        self.on = True
+
+    def add(self, index: int, address: int, nbytes: int) -> None:
+        self.seen.append((time.perf_counter_ns(), index, address, nbytes, threading.get_native_id()))
+
+    def stop(self) -> list[tuple[int, int, int, int, int]]:
+        self.on = False
+        return self.seen
+
+
+NOTES: Final = Notes()

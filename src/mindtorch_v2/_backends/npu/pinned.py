@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import ctypes
 import threading
+import time
 from typing import Any, ClassVar, Final, final
 
 from ... import _native
@@ -15,6 +16,7 @@ from ..common.pinning import root_owner
 from . import errors, runtime
 from .acl_loader import ensure_acl
 from .memory import Vendor, add_cache, allocator
+from .memory_stats import Counter
 
 _LEAST: Final = 512
 
@@ -43,6 +45,68 @@ class PinnedBlock:
 
 
 @final
+class Spent:
+    """Microseconds in a vendor function."""
+
+    def __init__(self) -> None:
+        self.total, self.least, self.most, self.count = 0.0, 0.0, 0.0, 0
+
+    def since(self, start: int) -> None:
+        spent = (time.perf_counter_ns() - start) / 1000
+        self.least = min(self.least, spent) if self.count else spent
+        self.most = max(self.most, spent)
+        self.total += spent
+        self.count += 1
+
+    def as_dict(self) -> dict[str, float]:
+        mean = self.total / self.count if self.count else 0
+        return {"total": self.total, "max": self.most, "min": self.least, "count": self.count, "avg": mean}
+
+
+@final
+class HostStatistics:
+    """What `torch.npu.host_memory_stats` tells. Blocks that finalisers gave back count as active until looked at."""
+
+    def __init__(self) -> None:
+        self.counters: Final = {
+            name: Counter() for name in ("allocations", "allocated_bytes", "active_requests", "active_bytes")
+        }
+        self.alloc_time, self.free_time = Spent(), Spent()
+
+    def owned(self, size: int) -> None:
+        self.counters["allocations"].up(1)
+        self.counters["allocated_bytes"].up(size)
+
+    def released(self, size: int) -> None:
+        self.counters["allocations"].down(1)
+        self.counters["allocated_bytes"].down(size)
+
+    def taken(self, size: int) -> None:
+        self.counters["active_requests"].up(1)
+        self.counters["active_bytes"].up(size)
+
+    def returned(self, size: int) -> None:
+        self.counters["active_requests"].down(1)
+        self.counters["active_bytes"].down(size)
+
+    def reset_peak(self) -> None:
+        for counter in self.counters.values():
+            counter.peak = counter.current
+
+    def reset_accumulated(self) -> None:
+        for counter in self.counters.values():
+            counter.allocated = counter.freed = 0
+        self.alloc_time, self.free_time = Spent(), Spent()
+
+    def nested(self) -> dict[str, Any]:
+        found: dict[str, Any] = {name: counter.as_dict() for name, counter in self.counters.items()}
+        found["num_host_alloc"] = found["allocations"]["allocated"]
+        found["num_host_free"] = found["allocations"]["freed"]
+        found["host_alloc_time"], found["host_free_time"] = self.alloc_time.as_dict(), self.free_time.as_dict()
+        return found
+
+
+@final
 class Host:
     """The free blocks."""
 
@@ -54,6 +118,7 @@ class Host:
         # The events of every block by its address, for the end of the process.
         self.events: Final[dict[int, list[tuple[Vendor, int]]]] = {}
         self.registered: bool = False
+        self.stats: Final = HostStatistics()
 
     def take(self, nbytes: int) -> PinnedBlock:
         size = size_class(nbytes)
@@ -61,6 +126,7 @@ class Host:
         with self.lock:
             free = self.free.get(size)
             if free:
+                self.stats.taken(size)
                 return self.block(free.pop(), size)
         runtime.use(runtime.current_device())
         if not self.registered:
@@ -68,12 +134,17 @@ class Host:
             runtime.on_shutdown(25, close)
             add_cache(self.give_back)
         out = ctypes.c_void_p()
+        start = time.perf_counter_ns()
         allocate_host = ensure_acl().aclrtMallocHost
         code = allocate_host(ctypes.byref(out), size)
         if code in errors.OUT_OF_MEMORY:
             self.give_back()
             code = allocate_host(ctypes.byref(out), size)
         errors.check(code, "aclrtMallocHost", f"{size} bytes of page-locked memory")
+        with self.lock:
+            self.stats.alloc_time.since(start)
+            self.stats.owned(size)
+            self.stats.taken(size)
         return self.block(out.value or 0, size)
 
     def block(self, ptr: int, size: int) -> PinnedBlock:
@@ -108,12 +179,14 @@ class Host:
                 continue
             with self.lock:
                 self.free.setdefault(size, []).append(ptr)
+                self.stats.returned(size)
 
     def give_back(self) -> None:
         """Return free blocks to the system."""
         self.collect(True)
         with self.lock:
-            addresses = [ptr for found in self.free.values() for ptr in found]
+            sizes = {ptr: size for size, found in self.free.items() for ptr in found}
+            addresses = list(sizes)
             self.free.clear()
             for ptr in addresses:
                 del self.events[ptr]
@@ -121,7 +194,11 @@ class Host:
             release = ensure_acl().aclrtFreeHost
             bad = 0
             for ptr in addresses:
+                start = time.perf_counter_ns()
                 bad = release(ptr) or bad
+                with self.lock:
+                    self.stats.free_time.since(start)
+                    self.stats.released(sizes[ptr])
             errors.check(bad, "aclrtFreeHost")
 
 

@@ -79,6 +79,15 @@ def shortest_row() -> int:
     return _SHORTEST_ROW.get(runtime.chip(), 0)
 
 
+# USE_HF32
+HALF_FLOATS: Final = 3
+
+
+def has_half_floats() -> bool:
+    """Whether the matrix unit can round float32 to HF32: cubeMathType 3 is refused on chips without float32 in it."""
+    return runtime.chip() not in ("910A", "310P", "310B")
+
+
 def cube_math_type() -> int:
     """The value of every cubeMathType parameter on this chip."""
     return _CUBE.get(runtime.chip(), 0)

@@ -17,6 +17,7 @@ from typing import Any, Final, final
 from ... import _native
 from ..._device import device
 from ..._mypyc import i64
+from ..._warn import warn
 from . import acl_loader, errors
 
 FORKED: Final = (
@@ -31,6 +32,7 @@ class State:
 
     generation: i64
     blocking: bool
+    waits: i64
 
     def __init__(self) -> None:
         self.generation = 0
@@ -48,6 +50,8 @@ class State:
         self.lock: Final[Any] = threading.RLock()
         self.hooks: Final[list[tuple[int, Any]]] = []
         self.synchronise: Any = None
+        # What is done when the host waits for a device without having been asked to: see `unasked_wait`.
+        self.waits: i64 = 0
 
 
 @final
@@ -187,6 +191,21 @@ def check_index(index: int) -> None:
     init()
     if index < 0 or index >= STATE.count:
         raise RuntimeError(f"npu:{index} does not exist: {STATE.count} NPU device(s) can be seen")
+
+
+# -- waiting unasked ----------------------------------------------------------------------------------------------
+QUIET: Final[i64] = 0
+WARN: Final[i64] = 1
+REFUSE: Final[i64] = 2
+_SYNCHRONIZING: Final = "called a synchronizing NPU operation"
+
+
+def unasked_wait() -> None:
+    """An operator is about to wait for its device: `torch.npu.set_sync_debug_mode` says what of it."""
+    if STATE.waits == REFUSE:
+        raise RuntimeError(_SYNCHRONIZING)
+    if STATE.waits == WARN:
+        warn(_SYNCHRONIZING)
 
 
 # -- starting and leaving -----------------------------------------------------------------------------------------

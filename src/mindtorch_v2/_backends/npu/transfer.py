@@ -49,6 +49,9 @@ def _between_host(device: TensorBase, host: TensorBase, kind: int, non_blocking:
     room = captured_in(index, stream_of(index))
     if room is not None:
         _hold_for_graph(host, non_blocking, room)
+    late = non_blocking and not runtime.STATE.blocking and pinned.block_of(host._storage) is not None
+    if runtime.STATE.waits != runtime.QUIET and room is None and not late:
+        runtime.unasked_wait()
     if kind == _HOST_TO_DEVICE:
         operator = "copy_ to the device"
         stream = _start(index, _address(device), _address(host), nbytes, kind, operator)
@@ -57,7 +60,7 @@ def _between_host(device: TensorBase, host: TensorBase, kind: int, non_blocking:
         stream = _start(index, _address(host), _address(device), nbytes, kind, operator)
     if room is not None:
         return
-    block = pinned.block_of(host._storage) if non_blocking and not runtime.STATE.blocking else None
+    block = pinned.block_of(host._storage) if late else None
     if block is None:
         allocator(index).vendor.synchronize(stream, operator)
         return
@@ -114,6 +117,8 @@ def between_devices(dst: TensorBase, src: TensorBase, non_blocking: bool) -> Non
     if nbytes == 0:
         return
     source, to = _index(src), _index(dst)
+    if runtime.STATE.waits != runtime.QUIET:
+        runtime.unasked_wait()
     _connect(source, to)
     _connect(to, source)
     operator = "copy_ between devices"

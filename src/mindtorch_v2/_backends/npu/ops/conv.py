@@ -127,7 +127,8 @@ def _backward(outs: Any, grad_output: Any, input: Any, weight: Any, bias_sizes: 
 
 
 npu("convolution", "aclnnConvolution(input, weight, bias, stride, padding, dilation, transposed, output_padding, "
-    "groups, out, cube())", cast=("input", "weight", "bias"), otherwise=into(_convolution))
+    "groups, out, cube_of_convolution())", cast=("input", "weight", "bias"), otherwise=into(_convolution))
 npu("convolution_backward", "aclnnConvolutionBackward(grad_output, input, weight, channels_of(bias_sizes, "
-    "grad_output), stride, padding, dilation, transposed, output_padding, groups, output_mask, cube(), out0, out1, "
-    "out2)", cast=("grad_output", "input", "weight"), empty=0, otherwise=into(_backward))
+    "grad_output), stride, padding, dilation, transposed, output_padding, groups, output_mask, "
+    "cube_of_convolution(), out0, out1, out2)", cast=("grad_output", "input", "weight"), empty=0,
+    otherwise=into(_backward))

@@ -177,7 +177,7 @@ def _serve(rank: int, largest: str) -> None:
         return sliding_windows(self, rank, v, count_include_pad)
 
     numbers = (f"each(kernel_size, {rank}), steps(stride, kernel_size, {rank}), each(padding, {rank}), ceil_mode, "
-               "count_include_pad, divisor(divisor_override), " + ("cube(), " if rank == 2 else ""))
+               "count_include_pad, divisor(divisor_override), " + ("cube_of_convolution(), " if rank == 2 else ""))
     npu(f"max_pool{rank}d_with_indices", _located(
         largest, f"max_pool{rank}d_with_indices", of_max,
         lambda kernel_size, stride, padding, dilation, ceil_mode: (
