@@ -239,13 +239,22 @@ def load(table: str) -> None:
         if table in _LOADED:
             return
         before, rows.LOADING[0] = rows.LOADING[0], table
+        kept, declared = registry.LATE.declared, []
+        registry.LATE.declared = declared
         _NOW.append(table)
         try:
             import_module(f"{_TABLES}.{table}")
             _lines("cpu", table)
+        except BaseException:
+            # Ctrl-C, no more memory, too deep a recursion: the next one who asks loads it again.
+            registry.forget_broken(declared)
+            raise
         finally:
             _NOW.pop()
             rows.LOADING[0] = before
+            registry.LATE.declared = kept
+            if kept is not None:
+                kept.extend(declared)
         _LOADED.append(table)
         from .._backends.npu.load import LOADED
 

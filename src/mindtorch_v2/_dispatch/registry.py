@@ -5,7 +5,9 @@ Invariant: registering anything for an operator makes it forget every remembered
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Callable, Iterator
+from types import FrameType
 from typing import Any, Final
 
 from .keys import META, add_device, device_of_bit
@@ -17,10 +19,12 @@ TITLES: dict[str, list[Op]] = {}
 
 
 class Late:
-    """What declares operators that nobody has asked for yet: given a name, it loads the table with that row."""
+    """What declares operators that nobody has asked for yet: given a name, it loads the table with that row. While a
+    table is loaded, `declared` keeps which operator came from which module."""
 
     def __init__(self) -> None:
         self.bring: Callable[[str], None] | None = None
+        self.declared: list[tuple[Op, str]] | None = None
 
 
 LATE: Final = Late()
@@ -39,9 +43,28 @@ def declare(op: Op) -> Op:
     """Add an operator; a name is declared once."""
     if op.name in OPS:
         raise ValueError(f"operator '{op.name}' is declared twice")
+    if LATE.declared is not None:
+        LATE.declared.append((op, _loading_module()))
     OPS[op.name] = op
     TITLES.setdefault(op.title(), []).append(op)
     return op
+
+
+def _loading_module() -> str:
+    """The module whose own lines are running, or the last one that called any of them."""
+    frame: FrameType | None = sys._getframe()
+    while frame is not None and frame.f_code.co_name != "<module>":
+        frame = frame.f_back
+    return "" if frame is None else str(frame.f_globals.get("__name__", ""))
+
+
+def forget_broken(declared: list[tuple[Op, str]]) -> None:
+    """Take back what modules declared that were not loaded to their end: they will be loaded again."""
+    for op, module in declared:
+        if module not in sys.modules and OPS.get(op.name) is op:
+            del OPS[op.name]
+            if op in TITLES.get(op.title(), ()):
+                TITLES[op.title()].remove(op)
 
 
 def get(name: str) -> Op:

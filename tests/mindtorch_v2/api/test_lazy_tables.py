@@ -94,3 +94,52 @@ def test_registering_loads_the_table(name: str) -> None:
         "lazy_tables.load_all(); assert 'toy' in registry.kernels(sys.argv[1])"
     )
     subprocess.run([sys.executable, "-c", code, name], check=True)
+
+
+_INTERRUPTED = """
+import random, sys
+import mindtorch_v2 as torch
+from mindtorch_v2._api import lazy_tables
+from mindtorch_v2._dispatch import registry
+
+class Stop(BaseException):
+    pass
+
+def tracer(calls):
+    left = [calls]
+    def trace(frame, event, argument):
+        left[0] -= 1
+        if left[0] == 0:
+            sys.settrace(None)
+            raise Stop
+    return trace
+
+chosen, stopped = random.Random(0), 0
+for table in chosen.sample(lazy_tables.TABLES, len(lazy_tables.TABLES)):
+    for calls in (1, 10, 40, chosen.randrange(1, 2000), chosen.randrange(1, 20000)):
+        sys.settrace(tracer(calls))
+        try:
+            lazy_tables.load(table)
+        except Stop:
+            stopped += 1
+        finally:
+            sys.settrace(None)
+    lazy_tables.load(table)
+assert stopped > len(lazy_tables.TABLES), stopped
+assert torch.sort(torch.tensor([2.0, 1.0]))[0].tolist() == [1.0, 2.0]
+assert torch.linalg.cholesky(torch.eye(2)).tolist() == torch.eye(2).tolist()
+print(*sorted(registry.OPS), *(f"{title}:{len(ops)}" for title, ops in sorted(registry.TITLES.items())))
+"""
+
+
+def test_a_load_that_was_interrupted_begins_again() -> None:
+    """Ctrl-C while a first call loads its table costs that call alone: nothing is declared twice, or half."""
+    whole = (
+        "import mindtorch_v2\nfrom mindtorch_v2._api import lazy_tables\nfrom mindtorch_v2._dispatch import registry\n"
+        "lazy_tables.load_all()\n" + _INTERRUPTED.strip().split("\n")[-1]
+    )
+    after, plain = (
+        subprocess.run([sys.executable, "-c", code], capture_output=True, text=True) for code in (_INTERRUPTED, whole)
+    )
+    assert after.returncode == 0, after.stderr[-2000:]
+    assert after.stdout == plain.stdout
