@@ -173,6 +173,8 @@ def _list(a: Arg, v: Any) -> Any:
     if not _is_listed(a, v):
         return BAD
     # Elements are counted, not believed: a length may lie.
+    if isinstance(v, range):
+        v = tuple(v)  # one that is too long is refused before it is counted
     found = []
     try:
         for x in held(v) if isinstance(v, (list, tuple)) else v:

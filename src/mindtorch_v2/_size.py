@@ -40,6 +40,8 @@ class Size(_native.Shape):
 
 def _checked(sizes: Iterable[SupportsIndex], start: int = 0) -> tuple[int, ...]:
     values: list[Any] = []
+    if isinstance(sizes, range):
+        sizes = tuple(sizes)  # one that is too long is refused before it is counted
     for position, item in enumerate(sizes, start):
         try:
             # operator.index hands a bool back unchanged. A symbol, which has a node, stays what it is.

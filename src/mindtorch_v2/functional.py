@@ -78,6 +78,12 @@ def _refuse_nested(t: Any) -> None:
     raise RuntimeError("Given dimension 1 is irregular and does not have a size.")
 
 
+def _all_tensors(operands: list[Any]) -> None:
+    for i, t in enumerate(operands):
+        if not isinstance(t, TensorBase):
+            raise TypeError(f"expected Tensor as element {i} in argument 1, but got {plain_name(t)}")
+
+
 @overridable
 def einsum(*args: Any) -> Any:
     """Einstein's sum: `einsum("ij,jk->ik", a, b)`, or operands and lists of numbers in turn."""
@@ -88,13 +94,13 @@ def einsum(*args: Any) -> Any:
         )
     if isinstance(args[0], TensorBase):
         labels, result, operands = _einsum.from_lists(args)
+        _all_tensors(operands)
     else:
         if not isinstance(args[0], str):
             raise TypeError(f"einsum(): argument 'equation' (position 1) must be str, not {plain_name(args[0])}")
         operands = list(args[1]) if len(args) == 2 and isinstance(args[1], (list, tuple)) else list(args[1:])
-        for i, t in enumerate(operands):
-            if not isinstance(t, TensorBase):
-                raise TypeError(f"expected Tensor as element {i} in argument 1, but got {plain_name(t)}")
+        _all_tensors(operands)
+        for t in operands:
             if t._keys & NESTED:
                 _refuse_nested(t)
         if not modes() & AUTOCASTS and operands:

@@ -21,6 +21,11 @@ def _check(kernel: str, tensors: tuple[Any, ...]) -> None:
         raise NotImplementedError(f"\"{kernel}\" not implemented for '{first.scalar_name}'")
 
 
+def _placed(tensors: tuple[Any, ...]) -> Any:
+    """One that says where the result is: a scalar of the CPU goes with tensors of any device."""
+    return next((t for t in tensors if t._device.type != "cpu"), tensors[0])
+
+
 def _gamma_meta(self: Any, generator: Any) -> Spec:
     _check("gamma_cpu", (self,))
     return like(self)
@@ -29,7 +34,7 @@ def _gamma_meta(self: Any, generator: Any) -> Spec:
 def _gamma_grad_meta(self: Any, output: Any) -> Spec:
     shape = broadcast_shapes(self._shape, output._shape)
     _check("_standard_gamma_grad_cpu", (self, output))
-    return like(self, shape)
+    return like(_placed((self, output)), shape)
 
 
 def _dirichlet_meta(self: Any, generator: Any) -> Spec:
@@ -40,7 +45,7 @@ def _dirichlet_meta(self: Any, generator: Any) -> Spec:
 def _dirichlet_grad_meta(x: Any, alpha: Any, total: Any) -> Spec:
     shape = broadcast_shapes(x._shape, broadcast_shapes(alpha._shape, total._shape))
     _check("_dirichlet_grad_cpu", (x, alpha, total))
-    return like(x, shape)
+    return like(_placed((x, alpha, total)), shape)
 
 
 def _underived(name: str) -> Any:

@@ -13,6 +13,7 @@ from .._dtype import float32, int8, int32, uint8
 from .._tensor_base import is_contiguous, numel
 from .._warn import warn_once
 from .made_of import Ints, call, inner
+from .rules.base import size_at
 
 # -- convolutions -------------------------------------------------------------------------------------------------
 _HEAD = "Tensor input, Tensor weight, Tensor? bias, SymInt[] stride, SymInt[] padding, SymInt[] dilation, bool " \
@@ -238,8 +239,10 @@ def _int8_product(self: Any, mat2: Any, scales: Any) -> Any:
     name = "_weight_int8pack_mm_cpu"
     if mat2._dtype is not int8:
         raise RuntimeError(f"{name} : expect B to be int8 tensor.")
-    if mat2.dim() != 2 or mat2._shape[1] != self._shape[1]:
-        raise RuntimeError(f"{name} : expect B.size(1) == {self._shape[1]}")
+    size_at(self, 0)
+    size_at(mat2, 0)
+    if mat2.dim() != 2 or mat2._shape[1] != size_at(self, 1):
+        raise RuntimeError(f"{name} : expect B.size(1) == {size_at(self, 1)}")
     if not is_contiguous(mat2):
         raise RuntimeError(f"{name} : expect B to be contiguous.")
     if scales.dim() != 1 or scales._shape[0] != mat2._shape[0]:

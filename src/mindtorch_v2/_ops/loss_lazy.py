@@ -30,6 +30,8 @@ def _soft_meta(self: Any, target: Any, reduction: int) -> Spec:
     if not self._dtype.is_inexact:
         raise RuntimeError(
             f"result type Float can't be cast to the desired output type {self._dtype.scalar_name}")
+    if tuple(self._shape) != tuple(shape):
+        raise RuntimeError(f"output with shape {list(self._shape)} doesn't match the broadcast shape {list(shape)}")
     return like(self, shape if reduction == NONE else ())
 
 

@@ -128,7 +128,10 @@ def _converted(self: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
 
 
 class StridedNestedTensor(_Nested):
-    """A nested tensor of the strided layout."""
+    """A nested tensor of the strided layout. In PyTorch its class is that of all tensors."""
+
+    __module__ = "mindtorch_v2"
+    __qualname__ = "Tensor"
 
     def _no_shape(self) -> Any:
         raise RuntimeError(_NO_SIZES.format("sizes"))

@@ -12,6 +12,8 @@ from typing import Any
 import mindtorch_v2 as torch
 
 from .._dispatch.functionalize import functionalize as _functionalize
+from .._dispatch.op import plain_name
+from .._tensor_base import TensorBase
 from ._forward import jacfwd, jvp, linearize
 
 __all__ = [
@@ -168,6 +170,8 @@ def debug_unwrap(tensor: Any, *, recurse: bool = True) -> Any:
     """What a tensor inside `vmap` wraps; the innermost tensor with `recurse`."""
     from .._batching.dims import unwrapped
 
+    if not isinstance(tensor, TensorBase):
+        raise TypeError(f"debug_unwrap(): argument 'tensor' (position 1) must be Tensor, not {plain_name(tensor)}")
     found = unwrapped(tensor)
     while recurse and found is not tensor:
         tensor, found = found, unwrapped(found)

@@ -19,7 +19,7 @@ import mindtorch_v2 as torch
 from .._autograd.hooks import HookDict, RemovableHandle
 from .._backends.common.passes import forget_grads
 from .._dispatch.keys import PROFILE
-from .._dispatch.state import STATE, modes, swap_grad
+from .._dispatch.state import STATE, checked_bool, modes, swap_grad
 from .._tensor import Tensor
 from ..nn.modules.module import clear_grad
 from ._lists import (
@@ -83,7 +83,7 @@ def _use_grad_for_differentiable(step: Callable[..., Any]) -> Callable[..., Any]
 
     @functools.wraps(step)
     def run(self: Optimizer, *args: Any, **kwargs: Any) -> Any:
-        before = swap_grad(bool(self.defaults.get("differentiable", False)))
+        before = swap_grad(checked_bool(self.defaults.get("differentiable", False)))
         try:
             return step(self, *args, **kwargs)
         finally:

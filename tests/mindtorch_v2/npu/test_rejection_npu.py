@@ -112,3 +112,15 @@ def test_seeds_and_odd_parameters() -> None:
     assert first.cpu().tolist()[2:] == torch.poisson(rate).cpu().tolist()[2:]
     assert first[0].item() == 0 and math.isnan(first[1].item())
     assert math.isnan(torch.binomial(torch.full((1,), 5.0, device="npu"), torch.full((1,), 1.5, device="npu")).item())
+
+
+def test_scalars_of_the_cpu_go_with_tensors_of_a_device() -> None:
+    x = torch.tensor([[0.5, 1.0], [2.0, 0.3]])
+    a, b = torch.tensor(2.0), torch.tensor(0.4)
+    grad = torch._standard_gamma_grad(a, x.to("npu"))
+    assert torch.allclose(grad.cpu(), torch._standard_gamma_grad(a, x), rtol=2e-3)
+    grad = torch._dirichlet_grad(b, x.to("npu"), (x + 1).to("npu"))
+    assert torch.allclose(grad.cpu(), torch._dirichlet_grad(b, x, x + 1), rtol=2e-3)
+    whole = torch.ones(2, 2, dtype=torch.int64)
+    moved = torch.nextafter(whole.to("npu"), torch.tensor(0.0))
+    assert torch.equal(moved.cpu(), torch.nextafter(whole, torch.tensor(0.0)))

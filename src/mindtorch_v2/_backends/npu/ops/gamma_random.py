@@ -28,11 +28,13 @@ def _dirichlet(out: Any, self: Any, generator: Any) -> None:
 
 
 def _gamma_grad(out: Any, self: Any, output: Any) -> None:
-    creation.copy(out, gamma_slope(_functions(), self, output))
+    given = (t.to(out._device).expand(out._shape) for t in (self, output))
+    creation.copy(out, gamma_slope(_functions(), *given))
 
 
 def _dirichlet_grad(out: Any, x: Any, alpha: Any, total: Any) -> None:
-    creation.copy(out, beta_slope(_functions(), x, alpha, total))
+    given = (t.to(out._device).expand(out._shape) for t in (x, alpha, total))
+    creation.copy(out, beta_slope(_functions(), *given))
 
 
 npu("_standard_gamma", into(_standard_gamma))

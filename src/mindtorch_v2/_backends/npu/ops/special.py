@@ -9,7 +9,7 @@ from typing import Any
 
 from ...._dispatch import registry
 from ...._dtype import dtype, int16, int32, int64
-from ...._ops.composites.formulas import narrow, wide
+from ...._ops.composites.formulas import common, narrow, wide
 from ...._ops.rules.pointwise import broadcast_shapes
 from ..lines import choose, helper, line, npu, parts, with_fallback
 from . import special_gamma, special_waves  # noqa: F401
@@ -40,8 +40,9 @@ _FORMS: dict[str, tuple[dtype, int, int]] = {
 
 
 def _nextafter(self: Any, other: Any) -> Any:
-    shape = broadcast_shapes(self._shape, other._shape)
-    x, y = (t.expand(shape).contiguous() for t in (self, other))
+    shape, dt = broadcast_shapes(self._shape, other._shape), common(self, other)
+    place = (other if self._device.type == "cpu" else self)._device
+    x, y = (t.to(place, dt).expand(shape).contiguous() for t in (self, other))
     whole = _FORMS[x._dtype.name][0]
     bits = x.view(whole)
     # Away from zero the bits of a number grow.
