@@ -163,13 +163,9 @@ if SANITIZE:
 GROUP_FLAGS = ["-fvisibility=hidden", "-fno-semantic-interposition", "-fno-asynchronous-unwind-tables"]
 # Names that only a debugger reads are left out: half a megabyte of the wheel.
 LINK_FLAGS: list[str] = []
-# A compiled module's own library only leads to the group's: without what a program needs to start and with one segment
-# it is 5 kB instead of 14, and there are more than a hundred.
-SHIM_LINK_FLAGS: list[str] = []
 if sys.platform.startswith("linux"):
     GROUP_FLAGS += ["-fno-plt"]
     LINK_FLAGS += [] if SANITIZE else ["-Wl,--strip-all"]
-    SHIM_LINK_FLAGS += ["-nostartfiles", "-Wl,-z,noseparate-code", "-Wl,--hash-style=gnu", "-Wl,--build-id=none"]
 
 
 def build_emulator(folder: Path, packed: bool) -> None:
@@ -201,8 +197,10 @@ def native_module() -> Extension:
     )
 
 
-def compiled_modules() -> list[Extension]:
-    """Type-checks and translates COMPILED to C; ends the build with mypy's messages when a module is not clean."""
+def compiled_modules() -> Extension:
+    """Type-checks and translates COMPILED to C; ends the build with mypy's messages when a module is not clean. Of what
+    mypyc makes the library that holds them all is enough: `_compiled.py` finds them there, without a library for each
+    that leads to it."""
     from mypyc.build import mypycify
 
     folder = Path("src", PACKAGE)
@@ -215,13 +213,12 @@ def compiled_modules() -> list[Extension]:
         debug_level="0",
         multi_file=True,
     )
-    for extension in extensions:
-        shim = len(extension.sources) == 1
-        extension.extra_compile_args = [*extension.extra_compile_args, *GROUP_FLAGS]
-        extension.extra_link_args = [*extension.extra_link_args, *LINK_FLAGS, *(SHIM_LINK_FLAGS if shim else [])]
-        extension.include_dirs = [*extension.include_dirs, str(TRANSLATED / PACKAGE)]  # where mypyc puts the headers
+    library = next(extension for extension in extensions if len(extension.sources) > 1)
+    library.extra_compile_args = [*library.extra_compile_args, *GROUP_FLAGS]
+    library.extra_link_args = [*library.extra_link_args, *LINK_FLAGS]
+    library.include_dirs = [*library.include_dirs, str(TRANSLATED / PACKAGE)]  # where mypyc puts the headers
     say(f"compiled modules: {len(paths)} translated to C")
-    return extensions
+    return library
 
 
 def leaner_flags(compiler: list[str]) -> list[str]:
@@ -295,9 +292,6 @@ class Compiler:
             usual, leaner = [*command, *prefix], [*command, *leaner_flags(self.compiler.compiler_so_cxx)]
             made = [Job(*names, [*(leaner if names[1].stem in LEANER else usual), "-c"]) for names in jobs]
             compile_all("native module", made)
-        elif len(sources) == 1:
-            prefix = prefix_header(TRANSLATED / "shim.h", ["<Python.h>"], [*command, "-x", "c-header"])
-            compile_all("", [Job(*names, [*command, *prefix, "-c"]) for names in jobs])
         else:
             small = {c_name(name) for name in SMALL} | {GROUP_HEADERS[0].replace(".h", ".c")}
             usual, smaller = group_command(command, "prefix.h"), group_command([*command, "-Os"], "small.h")
@@ -344,7 +338,7 @@ class BuildExt(build_ext):
                 running.append(steps.submit(build_emulator, package, not self.into_source))
                 if COMPILE and not self.into_source:
                     native = self.extensions
-                    self.distribution.ext_modules = compiled_modules()
+                    self.distribution.ext_modules = [compiled_modules()]
                     self.swig_opts = None  # a list by now, and read as text
                     self.finalize_options()
                     running += [steps.submit(self.build_extension, each) for each in self.extensions]

@@ -1,7 +1,10 @@
-// Classes whose instances are values: `cls(value)` where such an instance was made before is that instance.
+// Classes whose instances are values: `cls(value)` where such an instance was made before is that instance. And how a
+// compiled module is begun.
 //
 // Invariant: what cannot be found by one argument is made by the class, as ever.
 #include "common.h"
+
+#include <cstring>
 
 namespace {
 
@@ -50,9 +53,22 @@ PyObject* keep_instances(PyObject*, PyObject* const* args, Py_ssize_t nargs) {
     });
 }
 
+// A module of the library of compiled modules, which gives the function that makes it in a capsule.
+PyObject* begin_module(PyObject*, PyObject* const* args, Py_ssize_t nargs) {
+    return mt::guard([&]() -> PyObject* {
+        mt::expect_args("begin_module", nargs, 1);
+        const char* name = PyCapsule_CheckExact(args[0]) ? PyCapsule_GetName(args[0]) : nullptr;
+        if (!name || !std::strstr(name, "._core__mypyc.init_"))
+            mt::fail(PyExc_TypeError, "begin_module() takes a module of the library of compiled modules");
+        const auto begin = reinterpret_cast<PyObject* (*)()>(PyCapsule_GetPointer(args[0], name));
+        return begin ? begin() : nullptr;
+    });
+}
+
 }  // namespace
 
 PyMethodDef instances_methods[] = {
+    MT_METHOD("begin_module", begin_module, "begin_module(capsule): the compiled module that it makes."),
     MT_METHOD("keep_instances", keep_instances,
               "keep_instances(cls, known): cls(value) is known[value] where there is one."),
     {nullptr, nullptr, 0, nullptr}};

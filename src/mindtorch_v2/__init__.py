@@ -15,6 +15,9 @@ from math import nan as nan
 from math import pi as pi
 from typing import Any as _Any
 
+from . import _compiled  # noqa: F401 (the modules below are imported through it)
+
+# isort: split
 from . import _attach
 from ._api import lazy_tables as _late
 from ._api import load as _load

@@ -12,12 +12,13 @@ import sys
 
 # What `importlib.machinery` gives, without the modules that it loads besides.
 from _frozen_importlib import ModuleSpec
-from _frozen_importlib_external import ExtensionFileLoader, PathFinder, SourceFileLoader
+from _frozen_importlib_external import PathFinder, SourceFileLoader
 from collections.abc import Sequence
 from importlib import import_module
 from types import FunctionType, ModuleType
 from typing import Any
 
+from .. import _compiled
 from .._native import Function, Overridable
 from .homes import FOLDED, HOMES, PRIVATE
 
@@ -135,7 +136,7 @@ class _Loader(SourceFileLoader):
         _bear(module, tail)
 
 
-class _CompiledLoader(ExtensionFileLoader):
+class _CompiledLoader(_compiled.Loader):
     """Loads a compiled module of the package, which is always one of its inside."""
 
     def exec_module(self, module: ModuleType) -> None:
@@ -170,12 +171,12 @@ class _Finder:
         self, fullname: str, path: Sequence[str] | None = None, target: ModuleType | None = None
     ) -> ModuleSpec | None:
         if fullname.startswith(_OWN):
-            spec = PathFinder.find_spec(fullname, path)
+            spec = _compiled.find(fullname) or PathFinder.find_spec(fullname, path)
             if spec is not None and type(spec.loader) is SourceFileLoader:
                 tail = fullname[len(_OWN) :]
                 if shown(tail) or tail in HOMES:
                     spec.loader = _Loader(spec.loader.name, spec.loader.path)
-            elif spec is not None and type(spec.loader) is ExtensionFileLoader and fullname[len(_OWN) :] in HOMES:
+            elif spec is not None and type(spec.loader) is _compiled.Loader and fullname[len(_OWN) :] in HOMES:
                 spec.loader = _CompiledLoader(spec.loader.name, spec.loader.path)
             return spec
         if not fullname.startswith("torch."):

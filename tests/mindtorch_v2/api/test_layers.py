@@ -36,7 +36,7 @@ ROOMS: dict[str, tuple[str, ...]] = {
             "_strides",
             "_promotion",
         ),
-        *("_finfo", "_mypyc", "_version", "_warn", "_read_only", "_core_operators", "_numbered"),
+        *("_finfo", "_mypyc", "_compiled", "_version", "_warn", "_read_only", "_core_operators", "_numbered"),
     ),
     "dispatch state": ("_dispatch.keys", "_dispatch.state"),
     "graph nodes": ("_autograd.node", "_autograd.version_counter"),
