@@ -29,6 +29,14 @@ template <> struct ScanAcc<Complex<float>> { using t = Complex<double>; };
 template <> struct ScanAcc<Complex<double>> { using t = Complex<double>; };
 // clang-format on
 
+// Sums and products of integers wrap: those of signed ones are those of unsigned ones.
+template <class T, bool = std::is_integral<T>::value> struct Wrapped {
+    using t = T;
+};
+template <class T> struct Wrapped<T, true> {
+    using t = typename std::make_unsigned<T>::type;
+};
+
 template <class A, bool PRODUCT> MT_INLINE A join(A a, A b) {
     if constexpr (!IsComplex<A>::value) return PRODUCT ? a * b : a + b;
     else if constexpr (PRODUCT) return A{a.re * b.re - a.im * b.im, a.re * b.im + a.im * b.re};
@@ -225,21 +233,28 @@ template <class E> E* radix_sort(E* from, E* to, int64_t n, int bytes) {
     return from;
 }
 
+// Entries differ in their position, so any order of them is stable. Returns where it is: `entries` or `spare`, which is
+// used by many.
+constexpr int64_t FEW = 256;
+template <class E> MT_NOINLINE E* in_order(E* entries, E* spare, int64_t n, int bytes) {
+    if (n > FEW) return radix_sort(entries, spare, n, bytes);
+    std::sort(entries, entries + n);
+    return entries;
+}
+
 template <class T> void sort_lane(char* v, int64_t vs, char* x, int64_t xs, const char* a, int64_t as, int64_t n,
                                   bool descending) {
     using K = decltype(key_of(T()));
     using E = typename std::conditional<(sizeof(K) < 8), uint64_t, Wide>::type;
     Row<T> values(n);
-    Row<E> entries(n), spare(n > 256 ? n : 0);
+    Row<E> entries(n), spare(n > FEW ? n : 0);
     for (int64_t i = 0; i < n; ++i) {
         const T value = *reinterpret_cast<const T*>(a + i * as);
         values.get()[i] = value;
         const K key = descending ? K(~key_of(value)) : key_of(value);
         entries.get()[i] = entry_of<E>(key, i);
     }
-    E* sorted = entries.get();
-    if (n > 256) sorted = radix_sort(sorted, spare.get(), n, sizeof(K));
-    else std::sort(sorted, sorted + n);  // entries differ in their position, so this is stable as well
+    const E* sorted = in_order(entries.get(), spare.get(), n, sizeof(K));
     for (int64_t i = 0; i < n; ++i) {
         const int64_t position = position_in(sorted[i]);
         *reinterpret_cast<T*>(v + i * vs) = values.get()[position];
@@ -302,6 +317,17 @@ template <class E, class K> MT_INLINE void collect(const K* keys, int64_t n, E* 
     }
 }
 
+// The k smallest of all keys in order, in `entries` or `spare`. The code is one for all dtypes with keys of a width.
+template <class E, class K>
+MT_NOINLINE E* first_in_order(const K* keys, int64_t n, E* entries, E* spare, int64_t k, int bytes, bool few) {
+    if (few) {
+        at_level(MT_BODY { smallest<E, K>(keys, n, entries, k); });
+        return entries;
+    }
+    at_level(MT_BODY { collect<E, K>(keys, n, entries, k); });
+    return in_order(entries, spare, k, bytes);
+}
+
 template <class T> void topk_lane(char* v, int64_t vs, char* x, int64_t xs, const char* a, int64_t as, int64_t n,
                                   int64_t k, bool largest) {
     using Plain = decltype(key_of(T()));
@@ -318,15 +344,8 @@ template <class T> void topk_lane(char* v, int64_t vs, char* x, int64_t xs, cons
     });
     // A heap for few of many; otherwise the last of them is found first, and what is not behind it is sorted.
     const bool few = k <= 16 || k <= n / 512;
-    Row<E> entries(k + 1), spare(!few && k > 256 ? k : 0);
-    E* sorted = entries.get();
-    if (few) {
-        at_level(MT_BODY { smallest<E, K>(key, n, sorted, k); });
-    } else {
-        at_level(MT_BODY { collect<E, K>(key, n, sorted, k); });
-        if (k > 256) sorted = radix_sort(sorted, spare.get(), k, sizeof(Plain));
-        else std::sort(sorted, sorted + k);
-    }
+    Row<E> entries(k + 1), spare(!few && k > FEW ? k : 0);
+    const E* sorted = first_in_order<E, K>(key, n, entries.get(), spare.get(), k, sizeof(Plain), few);
     for (int64_t i = 0; i < k; ++i) {
         const int64_t position = position_in(sorted[i]);
         *reinterpret_cast<T*>(v + i * vs) = *reinterpret_cast<const T*>(a + position * as);
@@ -362,8 +381,8 @@ PyObject* cumsum(PyObject*, PyObject* const* args, Py_ssize_t nargs) {
                 }
                 Lanes<2> lanes;
                 lanes_of(lanes, shape, dim, {&o, &a});
-                if (op) scan_run<T, true>(lanes);
-                else scan_run<T, false>(lanes);
+                if (op) scan_run<typename Wrapped<T>::t, true>(lanes);
+                else scan_run<typename Wrapped<T>::t, false>(lanes);
             }
         });
         return out.release();
