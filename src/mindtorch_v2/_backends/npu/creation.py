@@ -129,6 +129,8 @@ def copy(dst: TensorBase, src: TensorBase) -> None:
 def copy_memory(dst: TensorBase, src: TensorBase) -> None:
     """Device to device, both row-major and of one dtype."""
     size = int(dst._dtype.itemsize)
+    memory.check_allocated(dst)
+    memory.check_allocated(src)
     memory.copy_bytes(
         index_of(dst._device),
         int(dst._storage.ptr) + int(dst._offset) * size,

@@ -19,6 +19,7 @@ import os
 from typing import Any, Final, final
 
 from ... import _native
+from ..._device import device
 from ..._dispatch.keys import NPU
 from ..._dtype import dtype
 from ..._mypyc import i64
@@ -271,6 +272,8 @@ def description(f: Function, t: TensorBase, lifted: bool) -> Any:
     if dt.code >= len(ACL_DTYPE):
         raise RuntimeError(f"{f.name}: {dt.name} is not available on NPU")
     storage: NpuStorage = t._storage
+    if storage.nbytes == 0:
+        memory.check_allocated(t)
     form = _ND
     formats = f.formats
     if formats is not None and n < 6:
@@ -491,12 +494,14 @@ def device_index(f: Function, values: list[Any], op: str) -> int:
             if home is None:
                 home = v._device
             elif v._device is not home and v._device != home:
-                raise RuntimeError(
-                    f"Expected all tensors to be on the same device, but found at least two devices, "
-                    f"{home} and {v._device}! (in {op})"
-                )
-        elif home is None and isinstance(v, (tuple, list)) and len(v) > 0 and isinstance(v[0], TensorBase):
-            home = v[0]._device
+                raise elsewhere(home, v._device, op)
+        elif isinstance(v, (tuple, list)) and len(v) > 0 and isinstance(v[0], TensorBase):
+            for t in v:
+                if isinstance(t, TensorBase):
+                    if home is None:
+                        home = t._device
+                    elif t._device is not home and t._device != home:
+                        raise elsewhere(home, t._device, op)
     if home is None:
         raise RuntimeError(f"{op}: {f.name} was called without a tensor")
     if home.type != "npu":
@@ -504,6 +509,12 @@ def device_index(f: Function, values: list[Any], op: str) -> int:
         raise RuntimeError(f"{op}: expected its tensors to be on an NPU, but found one on {home}")
     index: int = home.index
     return index
+
+
+def elsewhere(home: device, other: device, op: str) -> RuntimeError:
+    return RuntimeError(
+        f"Expected all tensors to be on the same device, but found at least two devices, {home} and {other}! (in {op})"
+    )
 
 
 def launch(f: Function, values: list[Any], op: str) -> None:

@@ -11,6 +11,8 @@ import threading
 from typing import Any, Final, final
 
 from ..._dispatch.op import ASKED
+from ..._storage import NOT_ALLOCATED
+from ..._tensor_base import TensorBase, numel
 from . import errors, runtime
 from .acl_loader import ensure_acl
 from .allocator import LIVE, WAITING, Allocator, Block, OutOfMemory, Room
@@ -294,6 +296,13 @@ def take_for(owner: Allocator, nbytes: int, stream: int) -> Block:
     raise errors.OutOfMemoryError(account(owner, nbytes, length))
 
 
+def check_allocated(t: TensorBase) -> None:
+    """A tensor with elements whose storage was made empty points nowhere: the vendor must not see it."""
+    storage: NpuStorage = t._storage
+    if storage.nbytes == 0 and numel(t) > 0:
+        raise RuntimeError(NOT_ALLOCATED)
+
+
 def copy_bytes(index: int, to: int, source: int, nbytes: int) -> None:
     """Device to device on the current stream, without waiting."""
     stream = stream_of(index)
@@ -358,8 +367,6 @@ def _advice(nbytes: int, allocated: int, reserved: int, total: int) -> str:
 def _tensors_over(blocks: list[Block]) -> dict[int, str]:
     """Shape and dtype of a tensor over each block. Looked for only now: nothing is noted when memory is allocated."""
     import gc
-
-    from ..._tensor_base import TensorBase
 
     wanted = {block.ptr for block in blocks}
     out: dict[int, str] = {}

@@ -14,7 +14,7 @@ from ..common.transfer import add_transfer
 from . import errors, pinned, runtime, streams
 from .acl_loader import ensure_acl
 from .allocator import Room
-from .memory import NpuStorage, allocator, captured_in, stream_of
+from .memory import NpuStorage, allocator, captured_in, check_allocated, stream_of
 
 _HOST_TO_DEVICE: Final = 1
 _DEVICE_TO_HOST: Final = 2
@@ -27,6 +27,8 @@ def _index(t: TensorBase) -> int:
 
 
 def _address(t: TensorBase) -> int:
+    if t._device.type == "npu":
+        check_allocated(t)
     storage: Any = t._storage
     return int(storage.ptr + t._offset * t._dtype.itemsize)
 

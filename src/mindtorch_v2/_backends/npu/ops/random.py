@@ -177,9 +177,17 @@ def _normal_of(out: Any, mean: Any, std: Any, generator: Any) -> None:
 
 
 def _multinomial(out: Any, self: Any, num_samples: int, replacement: bool, generator: Any) -> None:
+    if numel(out) == 0:
+        draw(generator, self)
+        return
+    # As PyTorch does on any device, the host asks what the weights are. A NaN is neither.
+    good = (self.amin() >= 0).logical_and(self.amax() < math.inf)
+    if not bool(good.item()):
+        raise RuntimeError("probability tensor contains either `inf`, `nan` or element < 0")
+    if bool((self.sum(-1) == 0).any().item()):
+        raise RuntimeError("invalid multinomial distribution (sum of probabilities <= 0)")
     seed, offset = draw(generator, self)
-    if numel(out) > 0:
-        call("aclnnMultinomial", "multinomial", self, num_samples, replacement, seed, offset, out)
+    call("aclnnMultinomial", "multinomial", self, num_samples, replacement, seed, offset, out)
 
 
 npu("rand", into(lambda out, size, generator, *o: uniform(out, 0.0, 1.0, generator, "rand")))
