@@ -13,7 +13,8 @@ from ._autograd import leaf_policy
 
 # Methods in `_tensor_rest`, which is loaded when one of them is first asked for.
 LATE_METHODS = (
-    "__long__ __nonzero__ _is_all_true _is_any_true apply_ const_data_ptr cuda eig ipu is_distributed is_nonzero "
+    "__long__ __nonzero__ _is_all_true _is_any_true _rev_view_func_unsafe _view_func _view_func_unsafe "
+    "apply_ const_data_ptr cuda eig ipu is_distributed is_nonzero "
     "is_set_to lstsq map2_ map_ mtia reinforce resize resize_as solve storage_type symeig xpu"
 ).split()
 # The same in `_sparse.methods`.

@@ -11,6 +11,7 @@ import struct
 from typing import Any
 
 from . import _native
+from ._autograd.inplace import unrecorded
 from ._backends.common.kernels import resize
 from ._backends.cpu.kernels.random import DEFAULT
 from ._creation import (
@@ -31,7 +32,7 @@ from ._device import CPU, device
 from ._dispatch.binding import TYPES, is_element, is_index, need, plain_ints
 from ._dispatch.op import type_name
 from ._dispatch.schema import Arg
-from ._dispatch.state import current_default_device
+from ._dispatch.state import current_default_device, is_grad_enabled
 from ._dtype import uint8
 from ._numbers import is_number
 from ._ops import random as _rows
@@ -39,6 +40,7 @@ from ._ops.rules.random import check_std
 from ._ops.rules.shape import placed
 from ._read_only import seal
 from ._tensor_base import TensorBase, make
+from ._tensor_base import requires_grad as requires_grad_of
 
 __all__ = [
     "Generator",
@@ -244,12 +246,19 @@ def _generator(fname: str, g: Any) -> Any:
     raise TypeError(f"{fname}(): argument 'generator' must be torch.Generator, not {type(g).__name__}")
 
 
+def _check_unrecorded(name: str, out: Any) -> None:
+    """Numbers are not drawn into a tensor that requires a gradient; `randn` says it as `empty` does."""
+    if isinstance(out, TensorBase) and name != "randn" and requires_grad_of(out) and is_grad_enabled():
+        raise unrecorded(f"aten::{name}")
+
+
 def _made(o: Any, args: tuple[Any, ...], out: Any, requires_grad: bool) -> Any:
     """Run a factory, into `out` if given."""
     if requires_grad is not False and requires_grad is not True:
         raise stray(o.title(), args[:1], {"requires_grad": requires_grad})
     t = o.call(args)
     if out is not None:
+        _check_unrecorded(o.title(), out)
         if t._shape != out._shape:
             resize(out, t._shape, t._stride)
         t = out.copy_(t)
@@ -267,6 +276,7 @@ def _filled(
 ) -> Any:
     """`out` resized and filled in the order of its own memory."""
     dtype, layout, device, pin_memory = options
+    _check_unrecorded(name, out)
     t = empty(size, out=out, dtype=dtype, layout=layout, device=device, pin_memory=pin_memory)
     counter = t._vc
     if counter is not None:
@@ -600,6 +610,7 @@ def normal(
         raise stray("normal", (mean, std, size), unknown)
     a, b = float(mean), float(std)
     check_std(b)
+    _check_unrecorded("normal", out)
     t = empty(size, out=out, dtype=dtype, layout=layout, device=device, pin_memory=pin_memory)
     form = _rows.NORMAL if out is None else _rows.NORMAL.row.inplace_op
     return _finish(form.call((t, a, b, g)), requires_grad)

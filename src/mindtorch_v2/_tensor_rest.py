@@ -258,3 +258,24 @@ eig = _removed.eig
 def symeig(self: Any, eigenvectors: bool = False) -> NoReturn:
     """Removed: use `torch.linalg.eigh`."""
     _removed.symeig(self, eigenvectors)
+
+
+def _view_func(self: Any, new_base: Any, symint_visitor_fn: Any = None, tensor_visitor_fn: Any = None) -> Any:
+    """This view, of another base of the same geometry."""
+    from ._autograd.replay import view_func
+
+    return view_func(self, new_base, symint_visitor_fn, tensor_visitor_fn)
+
+
+def _view_func_unsafe(self: Any, new_base: Any, symint_visitor_fn: Any = None, tensor_visitor_fn: Any = None) -> Any:
+    """This view, of another base."""
+    from ._autograd.replay import view_func_unsafe
+
+    return view_func_unsafe(self, new_base, symint_visitor_fn, tensor_visitor_fn)
+
+
+def _rev_view_func_unsafe(self: Any, new_view: Any) -> Any:
+    """What this view's base is to it, to another view."""
+    from ._autograd.replay import rev_view_func_unsafe
+
+    return rev_view_func_unsafe(self, new_view)

@@ -314,10 +314,37 @@ class OutDerivative(Derivative):
 @final
 class OutAutograd(Kernel):
     def run(self, op: Op, args: tuple[Any, ...], keys: i64) -> Any:
-        raise RuntimeError(
-            f"{op.title()}(): functions with out=... arguments don't support automatic differentiation, but one of the "
-            "arguments requires grad."
-        )
+        raise unrecorded(op.title())
+
+
+def unrecorded(name: str) -> RuntimeError:
+    """What an operator says that would write to a tensor which requires a gradient."""
+    return RuntimeError(
+        f"{name}(): functions with out=... arguments don't support automatic differentiation, but one of the "
+        "arguments requires grad."
+    )
 
 
 OUT_DERIVATIVE: Final = OutDerivative()
+
+
+@final
+class FactoryOutDerivative(Derivative):
+    """`out=` of what is made of numbers alone."""
+
+    def __init__(self) -> None:
+        self._kernel: Kernel = FactoryOutAutograd()
+
+    def kernel(self) -> Kernel:
+        return self._kernel
+
+
+@final
+class FactoryOutAutograd(Kernel):
+    def run(self, op: Op, args: tuple[Any, ...], keys: i64) -> Any:
+        if op.title() == "empty":
+            raise RuntimeError("cannot resize variables that require grad")
+        raise unrecorded(f"aten::{op.title()}")
+
+
+FACTORY_OUT_DERIVATIVE: Final = FactoryOutDerivative()

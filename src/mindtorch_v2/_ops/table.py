@@ -9,7 +9,7 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 from .. import return_types
-from .._autograd.inplace import OUT_DERIVATIVE, InplaceDerivative
+from .._autograd.inplace import FACTORY_OUT_DERIVATIVE, OUT_DERIVATIVE, InplaceDerivative
 from .._autograd.record import NO_GRADIENT, Formulas, camel
 from .._backends.common.kernels import ViewKernel
 from .._dispatch import registry
@@ -212,6 +212,11 @@ def out_names(o: Op) -> tuple[str, ...]:
     return tuple(r.name for r in returns)
 
 
+def _reads(o: Op) -> bool:
+    """Whether an operator is given tensors."""
+    return any(a.kind == "Tensor" for a in o.schema.args)
+
+
 def _out(o: Op, row: Row) -> Op:
     base, overload = _split(o.name)
     inside = o.schema_text[o.schema_text.index("(") + 1: o.schema_text.rindex("->")].strip()[:-1]
@@ -228,7 +233,8 @@ def _out(o: Op, row: Row) -> Op:
     p.mutates = True
     p.numbers = o.numbers
     # What has no gradient may be written to a tensor that asks for one.
-    p.derivative = NO_GRADIENT if o.derivative is NO_GRADIENT else OUT_DERIVATIVE
+    p.derivative = (OUT_DERIVATIVE if o.derivative is not NO_GRADIENT else NO_GRADIENT if _reads(o)
+                    else FACTORY_OUT_DERIVATIVE)
     p.row = Row("out", p, False, False)
     if o.result_type is not None:
         p.result_type = return_types.make(o.title() + "_out", tuple(r.name for r in o.schema.returns))

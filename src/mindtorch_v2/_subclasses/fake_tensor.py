@@ -308,14 +308,13 @@ class FakeTensorMode(TorchDispatchMode):
         export: bool = False,
     ) -> None:
         super().__init__()
-        if shape_env is not None:
-            raise NotImplementedError("FakeTensorMode(): argument 'shape_env': there are no symbolic sizes here")
         if static_shapes is False:
             raise NotImplementedError("FakeTensorMode(): static_shapes=False: there are no symbolic sizes here")
         self.allow_fallback_kernels = allow_fallback_kernels
         self.allow_non_fake_inputs = allow_non_fake_inputs
-        self.shape_env = None
-        self.static_shapes = True
+        # A tensor that is made fake would have symbols for sizes by this: it is refused.
+        self.shape_env = shape_env
+        self.static_shapes = shape_env is None if static_shapes is None else static_shapes
         self.export = export
         self.in_kernel_invocation = False
         self.cache_enabled = False
@@ -340,7 +339,8 @@ class FakeTensorMode(TorchDispatchMode):
         trace: bool = True,
     ) -> Any:
         """The fake tensor of a real one: the same each time it is asked for."""
-        if static_shapes is False or symbolic_context is not None:
+        static = self.static_shapes if static_shapes is None else static_shapes
+        if not static or symbolic_context is not None:
             raise NotImplementedError(
                 "from_tensor(): sizes are numbers here: neither static_shapes=False nor a context"
             )

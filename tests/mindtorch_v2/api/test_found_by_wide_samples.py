@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from importlib import import_module
+
 import pytest
 
 from .. import _oracle
@@ -25,6 +27,19 @@ pool.convolution_backward(*([torch.ones(1, 1, 1)] * 3), [1], [1], [0], [1], Fals
 pool.convolution_backward(*([torch.ones(1, 1, 1, device="meta")] * 3), [1], [1], [0], [1], False, [0], 1, MASK)[0]
 pool.native_batch_norm_backward(*([torch.ones(2, 1, 2)] * 2), *([torch.ones(1)] * 5), True, 1e-5, (False, False, False))
 torch._running_with_deploy()
+torch.full((2,), 2.0, out=leaf())
+torch.zeros(2, out=leaf())
+torch.empty(2, out=leaf())
+torch.arange(2, out=leaf())
+torch.linspace(0, 1, 2, out=leaf())
+torch.rand(2, out=leaf())
+torch.randn(2, out=leaf())
+torch.normal(0.0, 1.0, (2,), out=leaf())
+torch.randperm(2, out=leaf())
+torch.eq(torch.ones(2), 1, out=leaf())
+torch.ones(2, 3)[0]._view_func(torch.ones(3))
+torch.ones(2, 3)._view_func(torch.ones(2, 3))
+torch.ones(2, 3)[0]._view_func(1)
 """.strip().split("\n")
 
 
@@ -34,6 +49,50 @@ torch._running_with_deploy()
 def test_lines(line: str) -> None:
     line = line.replace("MASK", "(False, True, True)")
     assert told(torch, line) == told(_oracle.load(), line)
+
+
+VIEWS = """
+x.select(1, 2)
+x[:, 1:].transpose(0, 1)
+x.unsqueeze(-1).transpose(-1, -2).squeeze(1)
+x.split([1, 3], 1)[1]
+x.chunk(2, 1)[0].t()
+x.unbind(0)[1]
+x.diagonal()
+x.unfold(1, 3, 1)
+x.view(-1)
+x.expand(2, 3, 4)
+torch.view_as_complex(x.view(3, 2, 2))
+torch.view_as_real(x.to(torch.complex64)).real
+x.to(torch.complex64).conj()
+""".strip().split("\n")
+
+
+@pytest.mark.parametrize("line", VIEWS)
+def test_views_are_made_again(line: str) -> None:
+    x = torch.arange(12.0).reshape(3, 4).clone()
+    with import_module(f"{torch.__name__}.autograd.grad_mode")._force_original_view_tracking(True):
+        view = eval(line, {"x": x, "torch": torch})
+    base = view._base
+    other = torch.ones_like(base) * 2 + base
+    made = view._view_func(other)
+    for again, first in ((made, view), (view._view_func_unsafe(other), view)):
+        assert (again.shape, again.stride(), again.storage_offset()) == (
+            view.shape,
+            view.stride(),
+            view.storage_offset(),
+        )
+        assert again.dtype is first.dtype and again._base is other
+    back = view._rev_view_func_unsafe(view.detach())
+    assert (back.shape, back.stride(), back.dtype) == (base.shape, base.stride(), base.dtype)
+    assert torch.equal(back, base) and back._is_view()
+
+
+def test_views_are_made_again_elsewhere() -> None:
+    x = torch.arange(12.0).reshape(3, 4).clone()
+    with import_module(f"{torch.__name__}.autograd.grad_mode")._force_original_view_tracking(True):
+        view = x.select(1, 2)
+    assert view._view_func(x + 0, symint_visitor_fn=lambda n: n + 1).tolist() == x[:, 3].tolist()
 
 
 def test_sparse_gradients_do_not_share_the_indices() -> None:

@@ -202,7 +202,7 @@ REFUSED = [
     ("_higher_order_ops.cudagraph_conditional_nodes", "ControlFlowOpWarmupDispatchMode"),
     ("_library.fake_profile", "OpProfile load_op_profiles"),
     ("fx.passes.runtime_assert", "insert_deferred_runtime_asserts"),
-    ("fx.experimental.symbolic_shapes", "ShapeEnv DimDynamic StatelessSymbolicContext eval_guards bind_symbols"),
+    ("fx.experimental.symbolic_shapes", "DimDynamic StatelessSymbolicContext eval_guards bind_symbols"),
     ("_dynamo.testing", "AotEagerAndRecordGraphs InductorAndRecordGraphs"),
 ]
 

@@ -139,8 +139,15 @@ def test_refused_by_name() -> None:
         submodule("fx.passes.graph_drawer").FxGraphDrawer(None, "x")
     shapes = submodule("fx.experimental.symbolic_shapes")
     assert shapes.guard_or_false(1 > 0) and shapes.statically_known_true(True) and not shapes.free_symbols(3)
-    with pytest.raises(NotImplementedError, match="ShapeEnv"):
-        shapes.ShapeEnv()
+    env = shapes.ShapeEnv(allow_dynamic_output_shape_ops=False)
+    assert env.settings.specialize_zero_one and not env.allow_dynamic_output_shape_ops
+    with pytest.raises(NotImplementedError, match="ShapeEnv.create_unbacked_symint: there are no symbolic sizes here"):
+        env.create_unbacked_symint()
+    mode = submodule("_subclasses.fake_tensor").FakeTensorMode(shape_env=env)
+    with mode:
+        assert tuple(torch.ones(2, 3).t().shape) == (3, 2)
+    with pytest.raises(NotImplementedError, match="sizes are numbers here"):
+        mode.from_tensor(torch.ones(2))
 
 
 def test_fake_tensors_through_a_graph() -> None:

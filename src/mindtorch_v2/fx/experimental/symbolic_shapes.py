@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from typing import Any
 
 from ..._unserved import offer as _offer
@@ -145,12 +146,77 @@ class ConstraintViolationError(RuntimeError):
     """Raised by PyTorch where sizes break a promise."""
 
 
+@dataclass(frozen=True)
+class ShapeEnvSettings:
+    """How symbols are made and guarded."""
+
+    allow_scalar_outputs: bool
+    allow_dynamic_output_shape_ops: bool
+    assume_static_by_default: bool
+    specialize_zero_one: bool
+    duck_shape: bool
+    prefer_deferred_runtime_asserts_over_guards: bool
+    trace_asserts: bool
+
+
+class ShapeEnv:
+    """What programs set about symbols of sizes. Sizes are numbers here: asking for a symbol is refused."""
+
+    def __init__(
+        self,
+        *,
+        should_record_events: bool | None = None,
+        tracked_fakes: list[Any] | None = None,
+        allow_scalar_outputs: bool = True,
+        allow_dynamic_output_shape_ops: bool = True,
+        assume_static_by_default: bool = False,
+        specialize_zero_one: bool = True,
+        duck_shape: bool | None = None,
+        co_fields: dict[str, str] | None = None,
+        prefer_deferred_runtime_asserts_over_guards: bool = False,
+        trace_asserts: bool = False,
+    ) -> None:
+        self.settings = ShapeEnvSettings(
+            allow_scalar_outputs,
+            allow_dynamic_output_shape_ops,
+            assume_static_by_default,
+            specialize_zero_one,
+            True if duck_shape is None else duck_shape,
+            prefer_deferred_runtime_asserts_over_guards,
+            trace_asserts,
+        )
+        self.should_record_events = bool(should_record_events)
+        self.tracked_fakes = tracked_fakes
+        self.co_fields = co_fields or {}
+
+    def __getattr__(self, name: str) -> Any:
+        if name != "settings" and name in ShapeEnvSettings.__dataclass_fields__:
+            return getattr(self.settings, name)
+        if name in _OF_SYMBOLS:
+            raise NotImplementedError(f"{__name__}.ShapeEnv.{name}: there are no symbolic sizes here")
+        raise AttributeError(f"'ShapeEnv' object has no attribute '{name}'")
+
+
+# What PyTorch's has for symbols and guards.
+_OF_SYMBOLS = frozenset(
+    """add_backed_var_to_val add_var_to_val axioms backed_var_to_val bind_symbols bound_sympy check_equal
+    constrain_symbol_range
+    create_symbol create_symbolic_sizes_strides_storage_offset create_symboolnode create_symfloatnode create_symintnode
+    create_unbacked_symbool create_unbacked_symfloat create_unbacked_symint create_unspecified_symbol
+    create_unspecified_symint_and_symbol deferred_runtime_asserts deserialize_symexpr evaluate_expr
+    evaluate_guards_expression evaluate_guards_for_args evaluate_sym_node evaluate_symexpr format_guards freeze
+    freeze_runtime_asserts get_axioms get_implications get_nontrivial_guards get_pruned_guards guards
+    guard_or_defer_runtime_assert produce_guards produce_guards_expression produce_guards_verbose replace replacements
+    simplify size_hint suppress_guards var_to_range var_to_val""".split()
+)
+
+
 _offer(
     __name__,
     "bind_symbols eval_guards eval_is_non_overlapping_and_dense lru_cache canonicalize_bool_expr constrain_range "
     "constrain_unify _constrain_range_for_size rebind_unbacked resolve_unbacked_bindings compute_unbacked_bindings",
     "CallMethodKey ConvertIntKey DimConstraints DimDynamic DivideByKey DynamicDimConstraintPrinter InnerTensorKey "
-    "PropagateUnbackedSymInts RelaxedUnspecConstraint ShapeEnv ShapeEnvSettings StatefulSymbolicContext "
+    "PropagateUnbackedSymInts RelaxedUnspecConstraint StatefulSymbolicContext "
     "StatelessSymbolicContext StrictMinMaxConstraint SubclassSymbolicContext SymbolicContext SYMPY_INTERP",
     "{name}: there are no symbolic sizes here",
 )
