@@ -106,7 +106,8 @@ MT_CLONES void softmax_columns(const char* xp, int64_t xs, char* yp, int64_t ys,
         }
     }
     if (LOG)
-        for (int64_t j = 0; j < w; ++j) sum[j] = std::log(sum[j]);
+#pragma GCC ivdep
+        for (int64_t j = 0; j < w; ++j) sum[j] = log_v(sum[j]);
     for (int64_t i = 0; i < n; ++i) {
         const A* x = reinterpret_cast<const A*>(xp + i * xs);
         A* y = reinterpret_cast<A*>(yp + i * ys);
@@ -360,7 +361,8 @@ template <class A> MT_CLONES void log_sum_columns(const char* xp, int64_t xs, A*
         const A* x = reinterpret_cast<const A*>(xp + i * xs);
         for (int64_t j = 0; j < w; ++j) sum[j] += exp_v(x[j] - max[j]);
     }
-    for (int64_t j = 0; j < w; ++j) y[j] = std::log(sum[j]) + max[j];
+#pragma GCC ivdep
+    for (int64_t j = 0; j < w; ++j) y[j] = log_v(sum[j]) + max[j];
 }
 
 template <class T> void log_sum_run(const Lanes<2>& lanes) {

@@ -247,12 +247,16 @@ private:
     int64_t expanded_[N] = {};  // elements of a value that stays, written out in native_
 };
 
-// Elements of a row that are gathered at a time. Few where operands are spread over much memory: then the next ones are on
-// their way while these are computed.
+// Elements of a row that are gathered at a time. Few where each lies in a line of the cache of its own: then the next ones
+// are on their way while these are computed.
 template <int N> int64_t row_block(const Loop<N + 1>& loop, const Source* sources) {
-    for (int k = 0; k < N; ++k)
-        if (std::abs(loop.step[k + 1][0]) > sources[k].itemsize) return 128;
-    return BLOCK;
+    constexpr int64_t LINE = 64, NEAR = 512, FAR = 128;
+    int64_t block = BLOCK;
+    for (int k = 0; k < N; ++k) {
+        const int64_t step = std::abs(loop.step[k + 1][0]);
+        if (step > sources[k].itemsize) block = std::min(block, step < LINE ? NEAR : FAR);
+    }
+    return block;
 }
 
 template <int N> void run_general(Plan<N>& plan, const Loop<N + 1>& loop, const Source* sources, int ocode) {
