@@ -35,6 +35,8 @@ IMAGES: dict[str, Callable[[Any], Any]] = {
     "bilinear, smooth": lambda x: F.interpolate(x, size=(3, 3), mode="bilinear", antialias=True),
     "bicubic": lambda x: F.interpolate(x, scale_factor=1.7, mode="bicubic"),
     "batch_norm": lambda x: F.batch_norm(x, None, None, training=True),
+    "reflect": lambda x: F.pad(x, (1, 2, 0, 3), mode="reflect"),
+    "replicate": lambda x: F.pad(x, (2, -1, 4, 1), mode="replicate"),
 }
 
 
