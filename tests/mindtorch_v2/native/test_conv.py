@@ -214,6 +214,38 @@ def test_any_number_of_threads() -> None:
         torch.set_num_threads(before)
 
 
+@pytest.mark.parametrize("dtype", [torch.float32, torch.bfloat16, torch.complex64], ids=str)
+@pytest.mark.parametrize("size", [(9,), (5, 4), (2, 3, 4)], ids=str)
+@pytest.mark.parametrize("bias", [False, True])
+def test_kernels_that_cover_their_images(size: tuple[int, ...], dtype: Any, bias: bool) -> None:
+    rng = np.random.default_rng(7)
+    x, w, g, b = (
+        torch.from_numpy(rng.standard_normal(shape)).to(dtype).requires_grad_()
+        for shape in ((3, 6, *size), (7, 6, *size), (3, 7) + (1,) * len(size), (7,))
+    )
+    rows, weights, grads = (t.detach().to(torch.complex128).numpy().reshape(len(t), -1) for t in (x, w, g))
+    added = b.detach().to(torch.complex128).numpy() if bias else 0
+    convolve = getattr(torch.nn.functional, f"conv{len(size)}d")
+    turned = getattr(torch.nn.functional, f"conv_transpose{len(size)}d")
+    step = {torch.float32: 1e-5, torch.bfloat16: 2.0**-6, torch.complex64: 1e-5}[dtype]
+
+    def check(got: Any, want: Any) -> None:
+        found = got.detach().resolve_conj().to(torch.complex128).numpy().reshape(want.shape)
+        np.testing.assert_allclose(found, want, rtol=step, atol=step * np.abs(want).max())
+
+    y = convolve(x, w, b if bias else None)
+    assert y.shape == g.shape
+    check(y, rows @ weights.T + added)
+    dx, dw = torch.autograd.grad(y, (x, w), g.detach())
+    check(dx, grads @ weights.conj())
+    check(dw, grads.T @ rows.conj())
+    back = turned(g, w)
+    check(back, grads @ weights)
+    dg, dw = torch.autograd.grad(back, (g, w), x.detach())
+    check(dg, rows @ weights.conj().T)
+    check(dw, grads.conj().T @ rows)
+
+
 def test_padding_out_of_proportion_is_left_to_columns() -> None:
     # A copy with that much around it would be far larger than what is read and written.
     storage = _native.Storage(64)

@@ -44,6 +44,9 @@ class Window:
         self.groups: Final = groups
         # Whether the columns are the planes themselves.
         self.pointwise: Final = kernel == (1, 1, 1) and stride == (1, 1, 1) and padding == (0, 0, 0)
+        # Whether there is one place, whose kernel covers its whole image: images are rows of one product.
+        self.covers: Final = (outer == (1, 1, 1) and inner == kernel and padding == (0, 0, 0) and groups == 1
+                              and inner != (1, 1, 1))
 
     def geometry(self) -> tuple[Ints, ...]:
         """What the native kernels are told of it."""
@@ -119,6 +122,17 @@ def _direct(kernel: Any, a: TensorBase, b: TensorBase, bias: Any, out: TensorBas
         v.inner, v.outer, v.kernel, v.stride, v.padding, v.dilation))
 
 
+def _cover(a: TensorBase, b: TensorBase, out: TensorBase, sizes: Ints, turned: tuple[bool, bool]) -> None:
+    """out = a @ b of so many rows, columns and terms; what is `turned` lies by columns."""
+    m, n, k = sizes
+    a_steps = (0, 1, m) if turned[0] else (0, k, 1)
+    b_steps = (0, 1, k) if turned[1] else (0, n, 1)
+    x, x_at, code = operand(a)
+    y, y_at, _ = operand(b)
+    z, z_at, _ = operand(out)
+    _bgemm(x, x_at, a_steps, y, y_at, b_steps, z, z_at, (0, n, 1), code, 1, m, n, k, 1, 0)
+
+
 def _add_bias(out: TensorBase, bias: Any) -> None:
     if bias is not None:
         values = np_view(out)
@@ -127,6 +141,11 @@ def _add_bias(out: TensorBase, bias: Any) -> None:
 
 def _forward(x: TensorBase, weight: TensorBase, bias: Any, out: TensorBase, v: Window) -> None:
     """out = the convolution; all dense in one dtype."""
+    if v.covers:
+        m, k, _ = _sizes(weight, v)
+        _cover(x, weight, out, (x._shape[0], m, k), (False, True))
+        _add_bias(out, bias)
+        return
     if _direct(_conv, x, weight, bias, out, weight, v):
         return
     images, channels = x._shape[:2]
@@ -146,6 +165,11 @@ def _forward(x: TensorBase, weight: TensorBase, bias: Any, out: TensorBase, v: W
 
 def _input_gradient(grad: TensorBase, weight: TensorBase, bias: Any, out: TensorBase, v: Window) -> None:
     """out = what the places of the input received."""
+    if v.covers:
+        m, k, _ = _sizes(weight, v)
+        _cover(grad, weight, out, (grad._shape[0], k, m), (False, False))
+        _add_bias(out, bias)
+        return
     if _direct(_conv_input, grad, weight, bias, out, weight, v):
         return
     images, channels = out._shape[:2]
@@ -169,6 +193,10 @@ def _input_gradient(grad: TensorBase, weight: TensorBase, bias: Any, out: Tensor
 
 
 def _weight_gradient(grad: TensorBase, x: TensorBase, out: TensorBase, v: Window) -> None:
+    if v.covers:
+        m, k, _ = _sizes(out, v)
+        _cover(grad, x, out, (m, k, grad._shape[0]), (True, False))
+        return
     if _direct(_conv_weight, grad, x, None, out, out, v):
         return
     images, channels = x._shape[:2]
@@ -210,7 +238,9 @@ def _halves_forward(out: TensorBase, input: TensorBase, weight: TensorBase, bias
     b = None if bias is None else dense_as(bias, dt)
     small, large = (x, y) if transposed else (y, x)
     v = window(large._shape[2:], small._shape[2:], w._shape[2:], stride, padding, dilation, groups)
-    if conv_last.by_way_of(x, w, b, y, v, transposed):
+    if v.covers and b is None:
+        (_input_gradient if transposed else _forward)(x, w, None, y, v)
+    elif conv_last.by_way_of(x, w, b, y, v, transposed):
         pass
     elif v.pointwise and b is None and groups == 1:
         (_input_gradient if transposed else _forward)(x, w, None, y, v)
@@ -223,7 +253,12 @@ def _halves_forward(out: TensorBase, input: TensorBase, weight: TensorBase, bias
 def _halves_gradient(kernel: Any, a: TensorBase, b: TensorBase, out: TensorBase, weight: TensorBase, v: Window) -> bool:
     """The same of a gradient."""
     y = target(out, a._dtype)
-    if kernel is not _conv_weight and conv_last.by_way_of(a, b, None, y, v, kernel is _conv_input):
+    if v.covers:
+        if kernel is _conv_weight:
+            _weight_gradient(a, b, y, v)
+        else:
+            (_forward if kernel is _conv else _input_gradient)(a, b, None, y, v)
+    elif kernel is not _conv_weight and conv_last.by_way_of(a, b, None, y, v, kernel is _conv_input):
         pass
     elif v.pointwise and v.groups == 1 and kernel is not _conv_weight:
         (_forward if kernel is _conv else _input_gradient)(a, b, None, y, v)
