@@ -116,6 +116,7 @@ def pointwise() -> Iterator[Line]:
     yield line("add a column", operator("add"), square, (1000, 1))
     yield line("add, one transposed", transposed(operator("add")), square, square)
     yield line("exp of every second", lambda t, a: a[:, ::2].exp(), square)
+    yield line("add of every second", lambda t, a, b: a[:, ::2] + b[:, ::2], square, square)
     yield line("clamp", lambda t, a: a.clamp(-1, 1), square)
     yield line("pow 2.5", lambda t, a: a.abs().pow(2.5), square)
     yield line("where", lambda t, a, b: t.where(a > b, a, b), square, square)
@@ -214,6 +215,13 @@ def norms() -> Iterator[Line]:
             yield line(f"layer_norm rows of {tail}", lambda t, x: t.nn.functional.layer_norm(x, x.shape[1:]), shape,
                        dtype=dtype, grad=grad)  # fmt: skip
     for dtype in HALVES:
+        for channels, size in ((64, 56), (512, 7)):
+            shape, tail = (8, channels, size, size), f"{channels} @{size} {dtype} channels last, backward"
+            for train in (False, True):
+                yield line(f"batch_norm {'train' if train else 'eval'} {tail}", lambda t, x, w, b=train: (
+                    t.nn.functional.batch_norm(x.contiguous(memory_format=t.channels_last), w.detach(),
+                                               w.detach().abs() + 1, w, w, b)), shape, (channels,), dtype=dtype,
+                           grad=True)  # fmt: skip
         yield line(f"batch_norm eval {dtype}", lambda t, x, m: t.nn.functional.batch_norm(x, m, m.abs() + 1), image,
                    (64,), dtype=dtype)  # fmt: skip
         yield line(f"group_norm 8 {dtype}", function("group_norm", num_groups=8), image, dtype=dtype)
@@ -243,6 +251,12 @@ def products() -> Iterator[Line]:
         yield line(f"mm 4x1024x1024 {dtype}", operator("mm"), (4, 1024), (1024, 1024), dtype=dtype)
         yield line(f"mv 1000 {dtype}, transposed", transposed(operator("mv")), (1000, 1000), (1000,), dtype=dtype)
     yield line("bmm 96 of 128x64x128 bfloat16", operator("bmm"), (96, 128, 64), (96, 64, 128), dtype="bfloat16")
+    for b, m, k, n in ((12, 512, 64, 512), (12, 512, 512, 64), (32, 197, 32, 197), (64, 64, 64, 64)):
+        name = f"bmm {b} of {m}x{k}x{n} bfloat16"
+        yield line(name, operator("bmm"), (b, m, k), (b, k, n), dtype="bfloat16")
+        yield line(f"{name}, transposed", lambda t, a, b: t.matmul(a, b.mT), (b, m, k), (b, n, k), dtype="bfloat16")
+    for m, k, n in ((8, 768, 3072), (32, 768, 3072), (64, 4096, 1024), (512, 768, 3072)):
+        yield line(f"linear {m}x{k}x{n} bfloat16", function("linear"), (m, k), (n, k), (n,), dtype="bfloat16")
     yield line("bmm 64 of 64", operator("bmm"), (64, 64, 64), (64, 64, 64))
     yield line("mv 2048", operator("mv"), (2048, 2048), (2048,))
     yield line("row times matrix 2048", operator("matmul"), (1, 2048), (2048, 2048))
@@ -253,8 +267,9 @@ def products() -> Iterator[Line]:
     yield line("fft 100 of 1024", lambda t, a, b: t.fft.fft(t.complex(a, b)), (100, 1024), (100, 1024))
     yield line("fft 2000 of 64", lambda t, a: t.fft.fft(a), (2000, 64), dtype="complex64")
     yield line("fft 65536", lambda t, a: t.fft.fft(a), (65536,), dtype="complex64")
-    for rows, count in ((200, 1000), (3000, 60), (90, 2187), (2, 44100)):
+    for rows, count in ((200, 1000), (3000, 60), (90, 2187), (2, 44100), (64, 1009), (15, 4099), (100, 127)):
         yield line(f"fft {rows} of {count}", lambda t, a: t.fft.fft(a), (rows, count), dtype="complex64")
+    yield line("irfft2 4 of 256x510", lambda t, a: t.fft.irfft2(a), (4, 256, 256), dtype="complex64")
     yield line("irfft 200 of 1000", lambda t, a: t.fft.irfft(a), (200, 501), dtype="complex64")
     yield line("fft2 4 of 224x224", lambda t, a: t.fft.fft2(a), (4, 224, 224), dtype="complex64")
     yield line("fft2 4 of 256x256", lambda t, a: t.fft.fft2(a), (4, 256, 256), dtype="complex64")
@@ -315,6 +330,7 @@ def convolutions() -> Iterator[Line]:
         ("1d 128", conv(1, padding=2), (4, 128, 500), (128, 128, 5)),
         ("3d 16", conv(3, padding=1), (1, 16, 16, 28, 28), (32, 16, 3, 3, 3)),
         ("transposed 64", function("conv_transpose2d", stride=2), (2, 64, 28, 28), (64, 32, 2, 2)),
+        ("transposed 4x4 of one place", function("conv_transpose2d"), (16, 100, 1, 1), (100, 512, 4, 4)),
     ]
     for name, code, image, weight in shapes:
         yield line(f"conv {name}", code, image, weight)
@@ -380,6 +396,12 @@ def images() -> Iterator[Line]:
     yield line("max_pool2d 3 stride 1", function("max_pool2d", kernel_size=3, stride=1, padding=1), image)
     for mode in ("constant", "reflect", "replicate", "circular"):
         yield line(f"pad {mode}", function("pad", pad=(1, 1, 1, 1), mode=mode), image)
+    for mode in ("reflect", "replicate"):
+        around = lambda t, a, m=mode: t.nn.functional.pad(  # noqa: E731
+            a.contiguous(memory_format=t.channels_last), (1, 1, 1, 1), mode=m
+        )
+        yield line(f"pad {mode} channels last", around, image)
+    yield line("log_softmax of 21 channels", function("log_softmax", dim=1), (8, 21, 64, 64))
     yield line("pad reflect 1d", function("pad", pad=(8, 8), mode="reflect"), (16, 64, 1000))
     yield line("pad reflect, backward", function("pad", pad=(1, 1, 1, 1), mode="reflect"), image, grad=True)
     yield line("max_pool1d 3 stride 2", function("max_pool1d", kernel_size=3, stride=2, padding=1), (16, 64, 512))
@@ -409,6 +431,10 @@ def moving() -> Iterator[Line]:
     yield line("gather", lambda t, a: a.gather(1, t.zeros(1000, 500, dtype=t.int64)), square)
     yield line("a[mask]", lambda t, a: a[a > 0], square)
     yield line("embedding", lambda t, w: t.nn.functional.embedding(t.arange(10_000) % 1000, w), (1000, 256))
+    for dtype in ("float32", *HALVES):
+        for width in (64, 768):
+            rows_of = lambda t, w: t.nn.functional.embedding(t.arange(8192) * 7919 % 5000, w)  # noqa: E731
+            yield line(f"embedding of {width} {dtype}, backward", rows_of, (5000, width), dtype=dtype, grad=True)
     yield line("tril", operator("tril"), square)
     yield line("flip", lambda t, a: a.flip(1), square)
     yield line("roll", lambda t, a: a.roll(3, 1), square)
@@ -418,6 +444,7 @@ def moving() -> Iterator[Line]:
             t.arange(20_000).reshape(1000, 20) % 9973, w, mode=m
         )
         yield line(f"embedding_bag {mode}", bag, (10_000, 64))
+        yield line(f"embedding_bag {mode} bfloat16", bag, (10_000, 64), dtype="bfloat16")
     yield line("max_pool1d bfloat16", function("max_pool1d", kernel_size=3, stride=2), (16, 64, 512), dtype="bfloat16")
     yield line("multinomial", lambda t, a: t.multinomial(a.abs() + 0.1, 1), square)
     yield line("repeat", lambda t, a: a.repeat(2, 2), square)
