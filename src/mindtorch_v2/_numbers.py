@@ -5,6 +5,7 @@ Invariant: nothing here imports NumPy; its scalars are known by their class.
 
 from __future__ import annotations
 
+import operator
 from typing import Any
 
 from ._sizes import LONG_MIN, SHORT, is_ragged
@@ -43,3 +44,26 @@ def is_numpy_scalar(x: object) -> bool:
 def plain_int(x: Any) -> Any:
     """An integer of NumPy's as one of Python's; anything else as it is."""
     return int(x) if is_numpy_scalar(x) and x.dtype.kind in "iu" else x
+
+
+def c_int(value: Any) -> int:
+    """An `int` of C."""
+    return _c_number(value, -(2**31), 2**31 - 1, "signed integer")
+
+
+def flag(value: Any) -> bool:
+    """What C code that reads a byte takes for a truth: a small number that is not negative."""
+    if isinstance(value, bool):
+        return value
+    return _c_number(value, 0, 255, "unsigned byte integer") != 0
+
+
+def _c_number(value: Any, least: int, most: int, kind: str) -> int:
+    number: int = operator.index(value)
+    if number < LONG_MIN or number > -(LONG_MIN + 1):
+        raise OverflowError("Python int too large to convert to C long")
+    if number < least:
+        raise OverflowError(f"{kind} is less than minimum")
+    if number > most:
+        raise OverflowError(f"{kind} is greater than maximum")
+    return number

@@ -387,6 +387,7 @@ def randint(
         placed = (_dtype_arg("randint", dtype), layout, _factory_device("randint", device), pin_memory)
         return _made(_rows.RANDINT, (*bounds, given[-1], g, *placed), None, requires_grad)
     values = list(given)
+    absent = any(v is None for v in given)
     if size is None and values and not isinstance(values[-1], int):
         size = values.pop()
     if high is None and values:
@@ -394,7 +395,7 @@ def randint(
     if low is None and values:
         low = values.pop()
     sequence = isinstance(size, (list, tuple)) and (not size or is_element(size[0]))
-    if values or not is_index(high) or not (low is None or is_index(low)) or not sequence:
+    if values or absent or not is_index(high) or not (low is None or is_index(low)) or not sequence:
         options = dict(
             generator=generator,
             out=out,

@@ -9,6 +9,7 @@ last. A raw storage about to die hands its memory over with `_own`.
 from __future__ import annotations
 
 import mmap
+import operator
 import os
 import struct
 import sys
@@ -27,7 +28,7 @@ from ._dispatch.keys import BATCHED
 from ._dispatch.op import type_name
 from ._dtype import dtype as DType
 from ._dtype import uint8
-from ._numbers import plain_int
+from ._numbers import c_int, plain_int
 from ._ops.rules.shape import placed
 from ._read_only import read_only
 from ._sizes import LONG_MAX, is_long
@@ -51,6 +52,8 @@ def _wrap(raw: Any, dev: Device, cls: Any = None) -> UntypedStorage:
     return found
 
 
+# A byte order that was not given.
+NO_ORDER: Any = object()
 _SIGNATURES = """ received an invalid combination of arguments - got {}, but expected one of:
  * (*, int allocator = None, torch.device device = None)
  * (int size, *, int allocator = None, torch.device device = None)
@@ -368,6 +371,7 @@ class UntypedStorage:
     def from_file(cls, filename: Any, shared: bool = False, nbytes: int = 0) -> UntypedStorage:
         """Map a file. Shared: writes reach the file (which is made or grown); private: they stay here."""
         path = os.fspath(filename)
+        shared, nbytes = bool(c_int(shared)), operator.index(nbytes)
         try:
             fd = os.open(path, os.O_RDWR | os.O_CREAT, 0o600) if shared else os.open(path, os.O_RDONLY)
         except OSError as error:
@@ -410,14 +414,17 @@ class UntypedStorage:
 
     @classmethod
     def from_buffer(
-        cls, buffer: Any, byte_order: str | None = None, count: int = -1, offset: int = 0, *, dtype: Any = None
+        cls, buffer: Any, byte_order: Any = NO_ORDER, count: int = -1, offset: int = 0, *, dtype: Any = None
     ) -> UntypedStorage:
         """A copy of `count` elements of a buffer, from byte `offset` on, each in this host's byte order."""
         if dtype is None:
             raise RuntimeError("argument 'dtype' cannot be None")
+        if byte_order is not NO_ORDER and not isinstance(byte_order, str):
+            raise TypeError(f"argument 2 must be str, not {'None' if byte_order is None else type_name(byte_order)}")
+        count, offset = operator.index(count), operator.index(offset)
         if not isinstance(dtype, DType):
-            raise TypeError(f"argument 'dtype' must be of type torch.dtype, not {type_name(dtype)}")
-        return _from_bytes(_in_native_order(bytes(buffer), byte_order, count, offset, dtype))
+            raise RuntimeError("argument 'dtype' must be of type torch.dtype")
+        return _from_bytes(_in_native_order(_bytes_like(buffer), byte_order, count, offset, dtype))
 
     def byteswap(self, dtype: Any) -> None:
         """Turn the bytes of each element around, in place."""
@@ -598,15 +605,20 @@ def _swapped(data: bytes, size: int) -> bytes:
     return bytes(out)
 
 
-def _in_native_order(data: bytes, order: str | None, count: int, offset: int, dt: DType) -> bytes:
+def _bytes_like(buffer: Any) -> bytes:
+    try:
+        return bytes(memoryview(buffer))
+    except TypeError:
+        raise TypeError(f"a bytes-like object is required, not '{type(buffer).__name__}'") from None
+
+
+def _in_native_order(data: bytes, order: Any, count: int, offset: int, dt: DType) -> bytes:
     """The part of a buffer that was asked for; PyTorch counts some of its complaints in bytes."""
     size = dt.itemsize
-    if size > 1 and order is None:
+    if size > 1 and order is NO_ORDER:
         raise RuntimeError("function missing required argument 'byte_order' (pos 2)")
-    if order is not None and order not in ("native", "big", "little"):
+    if order is not NO_ORDER and order not in ("native", "big", "little"):
         raise ValueError(f"invalid byte_order '{order}' (expected 'big', 'little', or 'native')")
-    if not data:
-        return data
     if offset < 0 or offset > len(data):
         # The two numbers stand in each other's place, as in PyTorch.
         raise ValueError(
@@ -621,7 +633,7 @@ def _in_native_order(data: bytes, order: str | None, count: int, offset: int, dt
             f"buffer has only {len(data) - offset} elements after offset {offset}, but specified a size of {count}"
         )
     part = data[offset : offset + count * size]
-    return _swapped(part, _element_width(dt)) if order not in (None, "native", sys.byteorder) else part
+    return _swapped(part, _element_width(dt)) if order not in (NO_ORDER, "native", sys.byteorder) else part
 
 
 def as_tensor(s: UntypedStorage) -> TensorBase:

@@ -45,6 +45,7 @@ from ._indexing import getitem, setitem
 from ._layout import channels_last, sparse_csr
 from ._layout import memory_format as MemoryFormat
 from ._mypyc import hide_setup
+from ._numbers import flag
 from ._ops.rules import questions as asked
 from ._ops.rules.layout import asked_contiguous
 from ._ops.rules.questions import dimension
@@ -222,9 +223,8 @@ class Tensor(TensorBase, metaclass=_native.TensorMeta):
         if transformed():
             raise RuntimeError(_NO_BACKWARD)
         if inputs is None and isinstance(self, TensorBase) and (gradient is None or isinstance(gradient, TensorBase)):
-            backward_one(
-                self, gradient, bool(create_graph if retain_graph is None else retain_graph), bool(create_graph)
-            )
+            create_graph = flag(create_graph)
+            backward_one(self, gradient, create_graph if retain_graph is None else flag(retain_graph), create_graph)
         else:
             from .autograd import backward
 

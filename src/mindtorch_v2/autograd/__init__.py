@@ -30,6 +30,7 @@ from .._autograd.record import zeros_at
 from .._autograd.tensor_hooks import retain_grad
 from .._dispatch.keys import PYTHON, TORCH_DISPATCH
 from .._dispatch.state import STATE, transformed
+from .._numbers import flag
 from .._overrides import handle_torch_function, has_torch_function, is_tensor_like
 from .._size import Size
 from .._tensor_base import TensorBase, requires_grad
@@ -159,9 +160,10 @@ def backward(
             create_graph=create_graph,
             inputs=inputs,
         )
-    keep = bool(create_graph if retain_graph is None else retain_graph)
+    create_graph = flag(create_graph)
+    keep = create_graph if retain_graph is None else flag(retain_graph)
     if inputs is None and isinstance(tensors, TensorBase) and isinstance(grad_tensors, (TensorBase, type(None))):
-        backward_one(tensors, grad_tensors, keep, bool(create_graph))
+        backward_one(tensors, grad_tensors, keep, create_graph)
         return
     wanted = None if inputs is None else _inputs(inputs, "backward")
     nodes, nrs, grads = _roots(_tuple(tensors), grad_tensors)
@@ -172,7 +174,7 @@ def backward(
             if isinstance(t, TensorBase):
                 retain_grad(t)
             edges.append(input_edge(t))
-    run_backward(nodes, nrs, grads, keep, bool(create_graph), edges, True)
+    run_backward(nodes, nrs, grads, keep, create_graph, edges, True)
 
 
 def grad(
@@ -214,15 +216,16 @@ def grad(
             is_grads_batched=is_grads_batched,
             materialize_grads=materialize_grads,
         )
-    unused_ok = materialize_grads if allow_unused is None else allow_unused
-    keep = bool(create_graph if retain_graph is None else retain_graph)
+    unused_ok = flag(materialize_grads if allow_unused is None else allow_unused)
+    create_graph = flag(create_graph)
+    keep = create_graph if retain_graph is None else flag(retain_graph)
     if is_grads_batched:
-        result = _batched(_tuple(outputs), grad_outputs, [input_edge(t) for t in wanted], keep, bool(create_graph))
+        result = _batched(_tuple(outputs), grad_outputs, [input_edge(t) for t in wanted], keep, create_graph)
     elif isinstance(outputs, TensorBase) and isinstance(grad_outputs, (TensorBase, type(None))):
-        result = grad_one(outputs, grad_outputs, wanted, keep, bool(create_graph))
+        result = grad_one(outputs, grad_outputs, wanted, keep, create_graph)
     else:
         nodes, nrs, grads = _roots(_tuple(outputs), grad_outputs)
-        result = run_backward(nodes, nrs, grads, keep, bool(create_graph), [input_edge(t) for t in wanted], False)
+        result = run_backward(nodes, nrs, grads, keep, create_graph, [input_edge(t) for t in wanted], False)
     for i, g in enumerate(result):
         if g is None:
             if not unused_ok:

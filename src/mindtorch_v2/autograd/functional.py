@@ -179,7 +179,7 @@ def vjp(
                 "The vector v can only be None if the user-provided function returns a single Tensor with a single "
                 "element."
             )
-    with torch.set_grad_enabled(create_graph or torch.is_grad_enabled()):
+    with torch.set_grad_enabled(bool(create_graph) or torch.is_grad_enabled()):
         product = _filled(_grad(outputs.items, args, vs, create_graph=create_graph), args, strict, create_graph, "back")
     return outputs.given(_released(outputs.items, create_graph)), asked.given(_released(product, create_graph))
 
@@ -198,7 +198,7 @@ def jvp(
         starts = tuple(_lib.zeros_like(o, requires_grad=True) for o in outputs.items)
         back = _grad(outputs.items, args, starts, create_graph=True)
         _strictly(back, "grad_inputs", strict)
-    with torch.set_grad_enabled(create_graph or torch.is_grad_enabled()):
+    with torch.set_grad_enabled(bool(create_graph) or torch.is_grad_enabled()):
         product = _filled(
             _grad(back, starts, vs, create_graph=create_graph), outputs.items, strict, create_graph, "back_trick"
         )
@@ -387,7 +387,7 @@ def vhp(
         output = _single(func(*args), "vhp", strict)
         first = _grad((output,), args, create_graph=True)
         _strictly(first, "jacobian", strict)
-    with torch.set_grad_enabled(create_graph or torch.is_grad_enabled()):
+    with torch.set_grad_enabled(bool(create_graph) or torch.is_grad_enabled()):
         product = _filled(_grad(first, args, vs, create_graph=create_graph), args, strict, create_graph, "double_back")
     return _released((output,), create_graph)[0], asked.given(_released(product, create_graph))
 
@@ -407,7 +407,7 @@ def hvp(
         starts = tuple(_lib.zeros_like(x, requires_grad=True) for x in args)
         second = _grad(first, args, starts, create_graph=True)
         _strictly(first, "hessian", strict)
-    with torch.set_grad_enabled(create_graph or torch.is_grad_enabled()):
+    with torch.set_grad_enabled(bool(create_graph) or torch.is_grad_enabled()):
         product = _filled(
             _grad(second, starts, vs, create_graph=create_graph), args, strict, create_graph, "double_back_trick"
         )

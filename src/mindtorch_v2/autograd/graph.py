@@ -193,6 +193,12 @@ class save_on_cpu(saved_tensors_hooks):
 @contextlib.contextmanager
 def disable_saved_tensors_hooks(error_message: str) -> Iterator[None]:
     """Inside the block, using hooks for saved values raises RuntimeError with this message."""
+    if not isinstance(error_message, str):
+        raise TypeError(
+            "_saved_tensors_hooks_disable(): incompatible function arguments. The following argument types are "
+            "supported:\n    1. (error_message: str, fail_if_non_empty: bool = True) -> None\n\n"
+            f"Invoked with: {error_message!r}"
+        )
     hooks = _saved_hooks()
     before = hooks.disabled_message()
     try:

@@ -370,6 +370,13 @@ class record_function(ContextDecorator):
         self.record: Any = None
 
     def __enter__(self) -> record_function:
+        for what, value in (("name", self.name), ("args", self.args)):
+            if not isinstance(value, str) and (what == "name" or value is not None):
+                kind = "str" if what == "name" else "Optional[str]"
+                raise RuntimeError(
+                    f"profiler::_record_function_enter_new() Expected a value of type '{kind}' for argument '{what}' "
+                    f"but instead found type '{type(value).__name__}'."
+                )
         self.record = recorder.annotate(self.name, self.args) or False
         return self
 

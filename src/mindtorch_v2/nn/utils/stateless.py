@@ -165,4 +165,4 @@ def _functional_call(
 ) -> Any:
     args = () if args is None else args if isinstance(args, tuple) else (args,)
     with _reparametrize_module(module, parameters_and_buffers, tie_weights=tie_weights, strict=strict):
-        return module(*args, **(kwargs or {}))
+        return module(*args, **({} if kwargs is None else kwargs))
