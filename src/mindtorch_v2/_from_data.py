@@ -14,7 +14,7 @@ from ._backends.common.runtime import empty_contiguous
 from ._core_operators import HOOKS
 from ._creation import _MISSING, _TO_COPY, _device_arg, _dtype_arg, _factory_device, _finish, _given, grad_arg, stray
 from ._device import CPU, can_pin
-from ._dispatch.binding import plain_ints
+from ._dispatch.binding import need_int, plain_ints
 from ._dispatch.keys import PYTHON, TORCH_DISPATCH
 from ._dispatch.op import c_type_name, type_name
 from ._dispatch.state import FUNCTION_MODE, NO_TORCH_FUNCTION, STATE, current_default_device, modes, set_modes
@@ -23,7 +23,6 @@ from ._dtype import dtype as DType
 from ._nested import from_data as numbers
 from ._ops.determinism import STATE as DETERMINISM
 from ._ops.rules.shape import _PIN, placed
-from ._sizes import is_long
 from ._tensor_base import TensorBase, make
 from ._warn import warn, warn_once
 
@@ -337,14 +336,13 @@ def frombuffer(
     dt = _dtype_arg("frombuffer", dtype)
     if dt is None:
         raise TypeError("frombuffer(): argument 'dtype' must be torch.dtype, not NoneType")
+    count, offset = need_int("frombuffer", "count", 0, count), need_int("frombuffer", "offset", 0, offset)
     try:
         seen = memoryview(buffer)
     except TypeError:
         raise ValueError("object does not implement Python buffer protocol.") from None
     if not seen.c_contiguous:
         raise RuntimeError("could not retrieve buffer from object")
-    if not (is_long(offset) and is_long(count)):
-        raise ValueError("Overflow when unpacking long long")
     length, item = seen.nbytes, dt.itemsize
     if length == 0 or count == 0:
         raise ValueError(f"both buffer length ({length}) and count ({count}) must not be 0")

@@ -81,6 +81,9 @@ class Shown(property):
 
     __qualname__: str
 
+    def __repr__(self) -> str:
+        return f"<attribute '{self.__qualname__.rpartition('.')[2]}' of 'torch._C.TensorBase' objects>"
+
 
 def _property(name: str) -> property:
     own = raw(name)

@@ -239,7 +239,8 @@ def load(table: str) -> None:
         if table in _LOADED:
             return
         before, rows.LOADING[0] = rows.LOADING[0], table
-        kept, declared = registry.LATE.declared, []
+        declared: list[tuple[Any, str]] = []
+        kept = registry.LATE.declared
         registry.LATE.declared = declared
         _NOW.append(table)
         try:

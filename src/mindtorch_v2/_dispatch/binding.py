@@ -67,6 +67,23 @@ def is_index(v: object) -> bool:
     return is_numpy_scalar(v) and _has_index(v)
 
 
+def need_tensor(fname: str, name: str, position: int, v: object) -> None:
+    """Refuse what is no tensor in a function that no schema binds."""
+    if not isinstance(v, TensorBase):
+        raise TypeError(f"{fname}(): argument '{name}' (position {position}) must be Tensor, not {plain_name(v)}")
+
+
+def need_int(fname: str, name: str, position: int, v: Any) -> int:
+    """The int that is given to a function that no schema binds; position 0 is of what comes by name alone."""
+    if not is_index(v):
+        where = f" (position {position})" if position else ""
+        raise TypeError(f"{fname}(): argument '{name}'{where} must be int, not {plain_name(v)}")
+    n: Any = index(v)
+    if not is_long(n):
+        raise ValueError("Overflow when unpacking long long")
+    return int(n)
+
+
 def is_size(v: object) -> bool:
     """What stands for a symbolic int besides: any object that says which int it is."""
     return not isinstance(v, (bool, TensorBase)) and not hasattr(v, "__len__") and _has_index(v)

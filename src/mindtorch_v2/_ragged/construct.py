@@ -9,6 +9,7 @@ from typing import Any
 
 import mindtorch_v2 as torch
 
+from .._dispatch.binding import need_tensor
 from .._strides import contiguous_strides
 from .history import as_view, components, values_of, wrap
 from .parts import Jagged, Strided, is_nested, parts
@@ -117,6 +118,11 @@ def _known(least: int | None, most: int | None) -> dict[str, Any]:
 
 def from_jagged(values: Any, offsets: Any, lengths: Any, ragged: int, least: int | None, most: int | None) -> Any:
     """A view of values as a nested tensor."""
+    for name, position, t in (("input", 1, values), ("offsets", 2, offsets), ("lengths", 4, lengths)):
+        if t is not None or name != "lengths":
+            need_tensor("_nested_view_from_jagged", name, position, t)
+    if offsets.dim() != 1:
+        raise RuntimeError(f"offsets of a nested tensor must have one dimension, got {offsets.dim()}")
     if is_nested(values):
         raise RuntimeError("nested_tensor_from_jagged(): values must not be a nested tensor")
     return as_view(wrap(values, Jagged(offsets, lengths, ragged, _known(least, most))), values)

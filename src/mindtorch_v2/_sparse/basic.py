@@ -13,6 +13,7 @@ from .._device import as_device
 from .._dtype_names import type_string
 from .._layout import contiguous_format, preserve_format, sparse_coo, strided
 from .._ops.rules.base import wrap_dim
+from .._tensor_base import TensorBase
 from .parts import (
     BLOCKS,
     COMPRESSED,
@@ -83,6 +84,8 @@ def to_copy(self: Any, dtype: Any, device: Any, memory_format: Any, non_blocking
 
 @serves("copy_")
 def copy_(self: Any, src: Any, non_blocking: bool) -> Any:
+    if not isinstance(src, TensorBase):
+        src = torch.tensor(src, dtype=torch.float64 if isinstance(src, float) else None)
     here, there = layout_of(self), layout_of(src)
     if (here is strided) != (there is strided):
         own, other = (type_string(t._dtype, t._device) for t in (self, src))

@@ -12,9 +12,11 @@ import mindtorch_v2 as torch
 
 from .. import _native
 from .._dispatch import registry
+from .._dispatch.binding import need_tensor
 from .._dispatch.keys import BACKENDS, CPU, MEMORY
 from .._dispatch.op import Op
 from .._layout import sparse_bsc, sparse_bsr, sparse_coo, sparse_csc, sparse_csr
+from .._ops.rules.base import size_at
 from .._tensor_base import is_contiguous, make
 from .coalesce import coalesced
 from .compressed import between, coordinates, offsets, to_coo
@@ -507,12 +509,17 @@ def SPARSE_SPARSE(self: Any, other: Any) -> Any:
 
 def sparse_mm(mat1: Any, mat2: Any) -> Any:
     """`torch.sparse.mm` without a reduction."""
+    need_tensor("_sparse_mm", "sparse", 1, mat1)
+    need_tensor("_sparse_mm", "dense", 2, mat2)
     if is_sparse(mat1) and is_sparse(mat2):
         return SPARSE_SPARSE.call((mat1, mat2))
     if is_sparse(mat1) or not is_sparse(mat2):
-        zeros = mat1.new_zeros((), layout=torch.strided).expand(mat1._shape[0], mat2._shape[-1])
+        high, wide = size_at(mat1, -2), size_at(mat2, -1)
+        if layout_of(mat1) is sparse_coo:
+            size_at(mat2, 1)
+        zeros = mat1.new_zeros((), layout=torch.strided).expand(high, wide)
         return SPARSE_ADDMM.call((zeros, mat1, mat2, 0, 1))
-    zeros = mat2.new_zeros((), layout=torch.strided).expand(mat2._shape[1], mat1._shape[0])
+    zeros = mat2.new_zeros((), layout=torch.strided).expand(size_at(mat2, 1), size_at(mat1, -2))
     return SPARSE_ADDMM.call((zeros, mat2.t(), mat1.t(), 0, 1)).t()
 
 
@@ -535,6 +542,8 @@ def SAMPLED_ADDMM(self: Any, mat1: Any, mat2: Any, beta: Any, alpha: Any) -> Any
     for name, t in (("mat1", mat1), ("mat2", mat2)):
         if is_sparse(t):
             raise RuntimeError(f"sampled_addmm: Expected {name} to have strided layout, but got {layout_of(t)}")
+        if t.dim() < 2:
+            raise RuntimeError(f"sampled_addmm: Expected {name} to be a matrix, got {t.dim()}-D tensor")
     if mat1._dtype is not mat2._dtype:
         raise RuntimeError(
             "sampled_addmm: Expected mat1 and mat2 to have the same dtype, but got "

@@ -5,12 +5,16 @@ Invariant: what is not written down is zero for sums and norms, and minus infini
 
 from __future__ import annotations
 
+import operator
 from typing import Any
 
 import mindtorch_v2 as torch
 
+from .._dispatch.binding import is_element, is_index, need_tensor
+from .._dispatch.op import plain_name
 from .._layout import sparse_csr
 from .._ops.rules.base import wrap_dim
+from .._sizes import is_long
 from .coalesce import add_at, coalesced, flat_keys
 from .compressed import offsets, outer_ids
 from .mask import at_indices
@@ -64,12 +68,23 @@ def SPARSE_SUM(self: Any, dim: Any) -> Any:
 
 def sparse_sum(t: Any, dim: Any = None, dtype: Any = None) -> Any:
     """`torch.sparse.sum`"""
+    need_tensor("_sparse_sum", "input", 1, t)
+    dims = dim if isinstance(dim, (list, tuple)) else (dim,)
+    if dim is not None and not all(is_index(d) or is_element(d) for d in dims):
+        got = f"Tensor, {plain_name(dim)}" + ("" if dtype is None else f", dtype={plain_name(dtype)}")
+        raise TypeError(
+            f"_sparse_sum() received an invalid combination of arguments - got ({got}), but expected one of:\n"
+            " * (Tensor input)\n * (Tensor input, *, torch.dtype dtype)\n * (Tensor input, tuple of ints dim)\n"
+            " * (Tensor input, tuple of ints dim, *, torch.dtype dtype)\n"
+        )
+    if dim is not None and not all(is_long(operator.index(d)) for d in dims):
+        raise ValueError("Overflow when unpacking long long")
     if dtype is not None and dtype is not t._dtype:
         t = t.to(dtype)
     if dim is None:
         whole = t if not is_coo(t) else t.coalesce()
         return whole.values().sum()
-    return SPARSE_SUM.call((t, (dim,) if isinstance(dim, int) else tuple(dim)))
+    return SPARSE_SUM.call((t, tuple(operator.index(d) for d in dims)))
 
 
 @serves("sum", above=True)

@@ -7,6 +7,7 @@ from typing import Any
 
 import mindtorch_v2 as torch
 
+from .._dispatch.binding import need_tensor
 from .._ragged import construct as _construct
 from .._ragged.construct import _rebuild_njt as _rebuild_njt
 from .._ragged.history import as_view as _as_view
@@ -155,6 +156,7 @@ def nested_tensor_from_jagged(
         if lengths is None:
             raise RuntimeError("nested_tensor_from_jagged(): At least one of offsets or lengths is required.")
         offsets, lengths = torch.nn.functional.pad(lengths.cumsum(0), (1, 0)), None
+    need_tensor("_nested_view_from_jagged", "offsets", 2, offsets)
     if offsets.dim() != 1:
         raise AssertionError(f"offsets must be 1D, but got {offsets.dim()}D")
     if jagged_dim is not None and jagged_dim < 1:

@@ -8,6 +8,7 @@ from __future__ import annotations
 from types import TracebackType
 from typing import Any
 
+from .._dispatch.binding import need_int, need_tensor
 from .._overrides import overridable
 from .._sparse import checks as _checks
 from .._sparse import products as _products
@@ -74,13 +75,19 @@ def sum(input: Any, dim: Any = None, dtype: Any = None) -> Any:
 @overridable
 def softmax(input: Any, dim: int, *, dtype: Any = None) -> Any:
     """Softmax of a COO tensor among specified entries."""
-    return _reductions.SOFTMAX.call((input if dtype is None else input.to(dtype), dim, False))
+    return _softmax("_sparse_softmax", _reductions.SOFTMAX, input, dim, dtype)
 
 
 @overridable
 def log_softmax(input: Any, dim: int, *, dtype: Any = None) -> Any:
     """The logarithm of `softmax`."""
-    return _reductions.LOG_SOFTMAX.call((input if dtype is None else input.to(dtype), dim, False))
+    return _softmax("_sparse_log_softmax", _reductions.LOG_SOFTMAX, input, dim, dtype)
+
+
+def _softmax(name: str, op: Any, input: Any, dim: Any, dtype: Any) -> Any:
+    need_tensor(name, "input", 1, input)
+    dim = need_int(name, "dim", 2, dim)
+    return op.call((input if dtype is None else input.to(dtype), dim, False))
 
 
 class check_sparse_tensor_invariants:
