@@ -216,11 +216,11 @@ def norms() -> Iterator[Line]:
                        dtype=dtype, grad=grad)  # fmt: skip
     for dtype in HALVES:
         for channels, size in ((64, 56), (512, 7)):
-            shape, tail = (8, channels, size, size), f"{channels} @{size} {dtype} channels last, backward"
+            planes, tail = (8, channels, size, size), f"{channels} @{size} {dtype} channels last, backward"
             for train in (False, True):
                 yield line(f"batch_norm {'train' if train else 'eval'} {tail}", lambda t, x, w, b=train: (
                     t.nn.functional.batch_norm(x.contiguous(memory_format=t.channels_last), w.detach(),
-                                               w.detach().abs() + 1, w, w, b)), shape, (channels,), dtype=dtype,
+                                               w.detach().abs() + 1, w, w, b)), planes, (channels,), dtype=dtype,
                            grad=True)  # fmt: skip
         yield line(f"batch_norm eval {dtype}", lambda t, x, m: t.nn.functional.batch_norm(x, m, m.abs() + 1), image,
                    (64,), dtype=dtype)  # fmt: skip

@@ -244,7 +244,7 @@ def test_a_context_with_other_saved_tensors() -> None:
         saved_tensors = (1,)
         needs_input_grad = (True,)
 
-    ctx = Ctx()
+    ctx: Any = Ctx()
     wrapped = part.CtxWithSavedTensors(ctx, (2, 3))
     nested = part.CtxWithSavedTensors(wrapped, (4,))
     nested.note = "kept"
