@@ -87,6 +87,7 @@ template <class T, size_t N> struct Places {
 };
 
 struct Kept {
+    static constexpr size_t kWays = 8;
     static constexpr uint64_t kPatience = 4096;  // launches after which an executor may make room for another
     Places<Described, 8192> descriptions;
     Places<Repeated, 2048> executors;
@@ -118,10 +119,15 @@ struct Kept {
         return code;
     }
 
-    // Whether something of this hash was met before; from now on it was.
+    // Whether something of this hash was met before; from now on it was. A set of places holds the latest few: with one
+    // place, two things of one step that share it would forget each other in every step, and neither would be kept.
     bool again(uint64_t hash) {
-        uint64_t& last = seen[hash % seen.size()];
-        return std::exchange(last, hash) == hash;
+        uint64_t* set = &seen[hash % (seen.size() / kWays) * kWays];
+        for (size_t way = 0; way < kWays; ++way)
+            if (set[way] == hash) return true;
+        std::copy_backward(set, set + kWays - 1, set + kWays);
+        set[0] = hash;
+        return false;
     }
 
     Repeated** place_of(Repeated* one) {

@@ -143,6 +143,23 @@ def test_recurring_scalars_and_arrays_are_made_once(emulator: _npu.Emulator) -> 
 
 
 @_npu.emulator_only
+def test_launches_of_one_step_do_not_push_each_other_out(emulator: _npu.Emulator) -> None:
+    """Whatever their addresses hash to: after a few rounds every launch is its second phase."""
+    launch.release_caches()
+    tensors = [torch.zeros(128 + n, device="npu") for n in range(150)]
+    for _ in range(4):
+        for t in tensors:
+            t.add_(1.0)
+    torch.npu.synchronize()
+    before = emulator.calls("aclnnInplaceAdds"), emulator.calls("aclCreateTensor"), emulator.calls()
+    for t in tensors:
+        t.add_(1.0)
+    after = emulator.calls("aclnnInplaceAdds"), emulator.calls("aclCreateTensor"), emulator.calls()
+    assert [a - b for a, b in zip(after, before)] == [150, 0, 150]
+    assert all(t[0].item() == 5.0 for t in tensors[::50])
+
+
+@_npu.emulator_only
 def test_a_launch_that_recurs_is_its_second_phase(emulator: _npu.Emulator) -> None:
     launch.release_caches()
     a, b, out = torch.arange(4.0, device="npu"), torch.ones(4, device="npu"), torch.zeros(4, device="npu")
