@@ -291,6 +291,38 @@ def mistakes() -> None:
     assert h.library.HcclGetErrorString(number(0)) == b"no error"
 
 
+def faults() -> None:
+    """One of two ranks is refused each of its calls in turn and leaves: the other is told, and nothing stays behind."""
+    calls = ("HcclAllReduce", "HcclAllGather", "HcclReduceScatter", "HcclBroadcast", "HcclAlltoAll", "HcclBarrier")
+
+    def life(r: Rank) -> None:
+        a, b, four, kind = c_void_p(r.put(np.zeros(8, F))), c_void_p(r.put(np.zeros(8, F))), n(4), number(4)
+        arguments = {
+            "HcclAllReduce": (a, b, four, kind, number(0)), "HcclAllGather": (a, b, four, kind),
+            "HcclReduceScatter": (a, b, four, kind, number(0)), "HcclBroadcast": (a, four, kind, c_uint32(0)),
+            "HcclAlltoAll": (a, four, kind, b, four, kind), "HcclBarrier": (),
+        }  # fmt: skip
+        for call in calls:
+            code = r.hccl(call, *arguments[call], r.comm, None)
+            if code:
+                assert code == 4, (call, code)
+                return refusals.append(r.number)
+            code = r.sync()
+            if code:
+                assert code == 507018, (call, code)
+                return told.append(r.number)
+
+    control = Hccl().device.control
+    for call in calls:
+        refusals: list[int] = []
+        told: list[int] = []
+        control.ascendEmulatorSetFault(f"{call}:1:4".encode())
+        on_ranks(2, life)
+        control.ascendEmulatorClearFaults()
+        assert len(refusals) == 1 and told == [1 - refusals[0]], (call, refusals, told)
+        assert control.ascendEmulatorLiveBytes(0) == control.ascendEmulatorLiveBytes(1) == 0
+
+
 def process(rank: str, size: str, point: str = "") -> None:
     """One of several processes: the root's text goes through stdin and stdout. `point`: where it stops and waits."""
     h = Hccl()

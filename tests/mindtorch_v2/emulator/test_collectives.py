@@ -13,7 +13,7 @@ from .._subject import mindtorch_only
 from ._ranks import run_scenarios, start
 
 pytestmark = mindtorch_only
-LIBRARY = ["reductions", "movements", "parts", "disagreements", "mistakes"]
+LIBRARY = ["reductions", "movements", "parts", "disagreements", "mistakes", "faults"]
 PRODUCTS = ["fused", "fused_small_integers", "grouped", "experts", "formats"]
 BATCHES = [
     "batches",
