@@ -2,8 +2,7 @@
 //
 // The facts give shapes and dtypes only. Places are numbered as in MoeTokenPermute: pairs of a token and one of its
 // experts, token by token; sortedIndices[pair] is the pair's row in the order of experts. Results of quantization are INT8.
-#include "moe.h"
-#include "moving.h"
+#include "moe_room.h"
 #include "microscaled.h"
 
 using namespace emu;
@@ -15,7 +14,7 @@ using Places = std::vector<int64_t>;
 
 long long wide(int64_t x) { return static_cast<long long>(x); }
 
-void not_padded(const Plan& p, const char* name) { p.require(!p.flag(name), "%s: padding is not computed by the emulator", name); }
+void not_padded(const Plan& p, const char* name) { p.require(!p.flag(name), "%s is documented as false only", name); }
 
 // -- a range of places: [first, last) of the rows in the order of experts ---------------------------------------------
 struct Span {
@@ -192,7 +191,7 @@ Map read_map(const Run& r, const char* name, int64_t rows) {
 }
 
 void plan_mapped(Plan& p) {
-    not_padded(p, "dropAndPad");
+    if (p.flag("dropAndPad")) return room::plan_out(p);
     const Dims &d = p.tensor("tokens").dims, &m = p.tensor("routingMap").dims;
     int64_t rows = p.integer("numOutTokens");
     p.require(m[0] == d[0], "routingMap has shape %s for %lld tokens", text(m).c_str(), wide(d[0]));
@@ -206,6 +205,7 @@ void plan_mapped(Plan& p) {
 }
 
 void run_mapped(Run& r) {
+    if (r.flag("dropAndPad")) return room::run_out(r);
     Map m = read_map(r, "routingMap", r.integer("numOutTokens"));
     write_rows(r, r.tensor("tokens"), r.tensor("permuteTokensOut"), [&](int64_t i) { return m.tokens[size_t(i)]; });
     r.write(r.tensor("sortedIndicesOut"), m.rows);
@@ -218,7 +218,7 @@ void run_mapped(Run& r) {
 }
 
 void plan_mapped_grad(Plan& p) {
-    not_padded(p, "dropAndPad");
+    if (p.flag("dropAndPad")) return room::plan_out_grad(p);
     const Dims& g = p.tensor("permutedTokenOutputGrad").dims;
     int64_t tokens = p.integer("tokensNum"), experts = p.integer("numExperts");
     p.require(g.n == 2 && tokens > 0 && g[0] % tokens == 0, "permutedTokenOutputGrad has shape %s for %lld tokens",
@@ -234,6 +234,7 @@ void plan_mapped_grad(Plan& p) {
 }
 
 void run_mapped_grad(Run& r) {
+    if (r.flag("dropAndPad")) return room::run_out_grad(r);
     const Dims& d = r.tensor("tokensGradOut").dims;
     auto g = r.read<double>(r.tensor("permutedTokenOutputGrad"));
     auto places = r.read<int64_t>(r.tensor("sortedIndices"));
@@ -254,7 +255,7 @@ void run_mapped_grad(Run& r) {
 }
 
 void plan_unmapped(Plan& p) {
-    not_padded(p, "paddedMode");
+    if (p.flag("paddedMode")) return room::plan_back(p);
     const Dims &x = p.tensor("permutedTokens").dims, &out = p.tensor("unpermutedTokens").dims;
     p.require(x.n == 2 && out.n == 2 && out[0] > 0 && x[0] % out[0] == 0 && x[1] == out[1],
               "permutedTokens has shape %s, unpermutedTokens %s", text(x).c_str(), text(out).c_str());
@@ -280,6 +281,7 @@ Values row_probs(const Run& r, int64_t rows) {
 }
 
 void run_unmapped(Run& r) {
+    if (r.flag("paddedMode")) return room::run_back(r);
     const Dims& out = r.tensor("unpermutedTokens").dims;
     auto x = r.read<double>(r.tensor("permutedTokens"));
     auto places = r.read<int64_t>(r.tensor("sortedIndices"));
@@ -302,7 +304,7 @@ void run_unmapped(Run& r) {
 }
 
 void plan_unmapped_grad(Plan& p) {
-    not_padded(p, "dropAndPad");
+    if (p.flag("dropAndPad")) return room::plan_back_grad(p);
     const Dims& g = p.tensor("unpermutedTokensGrad").dims;
     int64_t rows = p.tensor("outIndex").numel();
     p.require(g.n == 2 && g[0] > 0 && rows % g[0] == 0, "unpermutedTokensGrad has shape %s for %lld rows", text(g).c_str(),
@@ -322,6 +324,7 @@ void plan_unmapped_grad(Plan& p) {
 }
 
 void run_unmapped_grad(Run& r) {
+    if (r.flag("dropAndPad")) return room::run_back_grad(r);
     const Dims& d = r.tensor("unpermutedTokensGrad").dims;
     auto g = r.read<double>(r.tensor("unpermutedTokensGrad"));
     auto pairs = r.read<int64_t>(r.tensor("outIndex")), rows = r.read<int64_t>(r.tensor("permuteTokenId"));
