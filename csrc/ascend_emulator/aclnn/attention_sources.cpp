@@ -41,6 +41,7 @@ constexpr Names kCompressed{"cmpKvOptional", "cmpKvOptional", "cmpSparseIndicesO
 const char* query_name(const Call& c) { return has_parameter(c, "query") ? "query" : "q"; }
 const char* scale_name(const Call& c) { return has_parameter(c, "scaleValue") ? "scaleValue" : "softmaxScale"; }
 std::string query_layout(const Call& c) { return layout_of(c, {"layoutQ", "layoutQOptional"}, "BSND"); }
+std::string out_layout(const Call& c) { return layout_of(c, {"layoutOut"}, query_layout(c).c_str()); }
 std::string key_layout(const Call& c) { return layout_of(c, {"layoutKv", "layoutKvOptional"}, "BSND"); }
 
 std::vector<Names> sources(const Call& c) {
@@ -208,10 +209,12 @@ bool wants_log(const Call& c) { return has_parameter(c, "k") ? c.integer("return
 
 void plan_forward(Plan& p) {
     Rows q = plan_sources(p);
-    std::string layout = layout_of(p, {"layoutOut"}, query_layout(p).c_str());
-    p.require(layout == query_layout(p), "layoutOut is \"%s\", layoutQ \"%s\"; the emulator computes one for both", layout.c_str(), query_layout(p).c_str());
-    Dims want = p.tensor(query_name(p)).dims;
+    std::string layout = out_layout(p);
+    p.require((layout == "TND") == q.packed && (q.packed || layout == "BSND" || layout == "BNSD"), "layoutOut is \"%s\", layoutQ \"%s\"; packed results belong to packed queries", layout.c_str(),
+              query_layout(p).c_str());
+    Dims want = arranged(p.tensor(query_name(p)), query_layout(p)).dims;
     want[want.n - 1] = p.tensor(sources(p)[0].value).dims.back();
+    if (heads_first(layout)) std::swap(want[1], want[2]);
     p.shape(out_name(p), want);
     if (has_parameter(p, "k")) {
         Dims value = p.tensor("v").dims;
@@ -228,7 +231,7 @@ void plan_forward(Plan& p) {
 }
 
 void run_forward(Run& r) {
-    Tensor query = arranged(r.tensor(query_name(r)), query_layout(r)), to = arranged(r.tensor(out_name(r)), query_layout(r));
+    Tensor query = arranged(r.tensor(query_name(r)), query_layout(r)), to = arranged(r.tensor(out_name(r)), out_layout(r));
     Rows q = rows(query);
     auto x = r.read<double>(query);
     auto all = read_sources(r, q);

@@ -198,8 +198,13 @@ def test_layouts(layout: str, pages: str) -> None:
     got = call("aclnnFlashAttn", **given, **outs)
     assert_same(got[0], turned(want.astype(H)), 4)
     assert_same(got[1], logs.astype(F), 8)
+    other = {"layoutOut": "BSND" if layout == "BNSD" else "BNSD"}
+    outs["attnOut"] = Out(turned(q).swapaxes(1, 2).shape, "float16")
+    assert_same(call("aclnnFlashAttn", **{**given, **other}, **outs)[0], turned(want.astype(H)).swapaxes(1, 2), 4)
+    assert refused("aclnnFlashAttn", **given, **outs) == 161002
     if pages:
-        assert refused("aclnnFlashAttn", **{**given, "blockTableOptional": table + I32(2)}, **outs) == 507015
+        wrong = {"blockTableOptional": table + I32(2)}
+        assert refused("aclnnFlashAttn", **{**given, **other, **wrong}, **outs) == 507015
 
 
 WRONG: list[tuple[str, int, dict[str, Any]]] = [
