@@ -398,8 +398,8 @@ bool is_packed(const Call& c) { return c.string("inputLayout") == "TND"; }
 
 // The fourth version adds rotary parts, scales of 8-bit floats, a dtype and a layout of the results.
 void plan_fourth(const Plan& p, const char* layout, std::initializer_list<const char*> refused) {
-    for (const char* name : refused) p.require(!p.has(name), "%s is not computed by the emulator", name);
-    p.require(!p.has(layout) || p.string(layout).empty(), "%s is not computed by the emulator", layout);
+    for (const char* name : refused) p.require(!p.has(name), "%s is not computed by the emulator: the documents state no formula for it", name);
+    p.require(!p.has(layout) || p.string(layout).empty(), "%s is \"%s\"; the layout of the scores of padded sequences has no name: it must be empty", layout, p.string(layout).c_str());
 }
 
 }  // namespace

@@ -289,7 +289,7 @@ void plan_rope(const Plan& p, const Problem& s, const std::string& layout) {
 
 void plan_fused(Plan& p) {
     const char* rope = passed(p, {"keyRopeAntiquantScale"});
-    p.require(rope == nullptr, "%s is not computed by the emulator", rope);
+    p.require(rope == nullptr, "%s is not computed by the emulator: the documents state no formula for it", rope);
     Problem s = problem_of(p);
     plan_numbers(p, s);
     const std::string layout = layout_in(p);

@@ -147,7 +147,7 @@ void plan_scores(const Plan& p, const Names& n) {
     if (p.has("dropMaskOptional")) p.require(p.tensor("dropMaskOptional").numel() >= (all + 7) / 8, "dropMaskOptional has %lld bytes for %lld scores", static_cast<long long>(p.tensor("dropMaskOptional").numel()), static_cast<long long>(all));
     p.require(!p.has("paddingMaskOptional"), "paddingMaskOptional is reserved and must be null");
     for (const char* name : {"dScaleQOptional", "dScaleKOptional", "dScaleVOptional", "dScaleDyOptional", "dScaleOOptional"})
-        p.require(!given(p, name), "%s is not computed by the emulator", name);
+        p.require(!given(p, name), "%s is not computed by the emulator: the documents state no formula for it", name);
 }
 
 Dims statistics(const Plan& p, const Names& n) {

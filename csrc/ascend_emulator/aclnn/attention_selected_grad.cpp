@@ -283,7 +283,7 @@ void run_loss(Run& r) {
 void plan_later_loss(Plan& p) {
     plan_scored(p, kLater);
     p.require(p.integer("cmpRatio") == 1 || p.integer("maskMode") == 0, "cmpRatio is %lld; the emulator computes 1 where maskMode is 3", wide(p.integer("cmpRatio")));
-    for (const char* name : {"seqUsedQOptional", "seqUsedKOptional", "cmpResidualKOptional"}) p.require(!p.has(name), "%s is not computed by the emulator", name);
+    for (const char* name : {"seqUsedQOptional", "seqUsedKOptional", "cmpResidualKOptional"}) p.require(!p.has(name), "%s is not computed by the emulator: the documents state no formula for it", name);
     p.same_shape("sparseIndices", "attnSoftmaxL1Norm");
     p.same_shape("attnSoftmaxL1Norm", "softmaxOut");
 }

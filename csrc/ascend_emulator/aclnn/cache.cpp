@@ -60,7 +60,7 @@ void plan_windows(const Plan& p, const char* from, const char* to, bool blocks) 
     };
     for (const char* name : {"slotMapping", "compressLensOptional"}) count(name, x[0] * x[2]);
     count("seqLensOptional", x[0]);
-    p.require(!p.has("compressSeqOffsetOptional"), "compressSeqOffsetOptional is not computed by the emulator");
+    p.require(!p.has("compressSeqOffsetOptional"), "compressSeqOffsetOptional is not computed by the emulator: the documents state no formula for it");
 }
 
 void run_windows(const Run& r, const char* from, const char* to) {
@@ -630,9 +630,9 @@ ACLNN(aclnnScatterPaKvCache,
           plan_mode(p, "cacheModeOptional");
           const std::string mode = p.has("scatterModeOptional") ? p.string("scatterModeOptional") : "None";
           const char* known = in_windows(p, "key") ? "Alibi" : "None";
-          p.require(mode == "None" || mode.empty() || mode == known, "scatterModeOptional is \"%s\"; the emulator computes %s", mode.c_str(), known);
+          p.require(mode == "None" || mode.empty() || mode == known, "scatterModeOptional is \"%s\"; the emulator computes %s (of Rope and Omni the documents do not state which keys are kept)", mode.c_str(), known);
           for (const char* name : {"stridesOptional", "offsetsOptional"})
-              for (int64_t v : p.ints(name)) p.require(v == (name[0] == 's' ? 1 : 0), "%s is not computed by the emulator", name);
+              for (int64_t v : p.ints(name)) p.require(v == (name[0] == 's' ? 1 : 0), "%s holds %lld; the emulator computes strides of 1 and offsets of 0", name, wide(v));
           plan_scatter(p, "key", "keyCacheRef", in_blocks(p, "cacheModeOptional"));
           plan_scatter(p, "value", "valueCacheRef", in_blocks(p, "cacheModeOptional"));
       },
@@ -674,7 +674,7 @@ ACLNN(aclnnInplacePartialRotaryMul, plan_partial, run_partial)
 ACLNN(aclnnKvRmsNormRopeCache, plan_latent, run_latent, NARROW)
 ACLNN(aclnnKvRmsNormRopeCacheV2,
       PLAN {
-          p.require(!p.has("vOptional"), "vOptional is not computed by the emulator");
+          p.require(!p.has("vOptional"), "vOptional is not computed by the emulator: the documents state no formula for it");
           plan_latent(p);
       },
       run_latent, NARROW)

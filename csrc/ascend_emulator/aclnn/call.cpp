@@ -33,7 +33,7 @@ const Value& found(const Call& call, const char* name, bool needed) {
         // Most names differ in their first letter: a call of strcmp costs more than the look at it.
         if (known[0] == name[0] && std::strcmp(known, name) == 0) {
             const Value& v = call.values[size_t(i)];
-            if (needed && !v.given) refuse(ACLNN_ERR_INNER_NULLPTR, "%s is null", name);
+            if (needed && !v.given) refuse(ACLNN_ERR_INNER_NULLPTR, "%s is null; this call needs it", name);
             return v;
         }
     }
@@ -62,7 +62,7 @@ const Tensor& Call::input(int wanted) const {
         const Parameter& p = function->parameters[i];
         if (p.role != Role::tensor || (p.output && !p.in_place)) continue;
         if (seen++ == wanted) {
-            if (!values[size_t(i)].given) refuse(ACLNN_ERR_INNER_NULLPTR, "%s is null", p.name);
+            if (!values[size_t(i)].given) refuse(ACLNN_ERR_INNER_NULLPTR, "%s is null; this call needs it", p.name);
             return values[size_t(i)].tensor;
         }
     }
@@ -75,7 +75,7 @@ const Tensor& Call::output(int wanted) const {
         const Parameter& p = function->parameters[i];
         if (p.role != Role::tensor || !p.output) continue;
         if (seen++ == wanted) {
-            if (!values[size_t(i)].given) refuse(ACLNN_ERR_INNER_NULLPTR, "%s is null", p.name);
+            if (!values[size_t(i)].given) refuse(ACLNN_ERR_INNER_NULLPTR, "%s is null; this call needs it", p.name);
             return values[size_t(i)].tensor;
         }
     }

@@ -50,7 +50,7 @@ void plan_causal(Plan& p) {
     if (given(p, bias_name(p))) p.shape(bias_name(p), {width});
     for (const char* name : {"numAcceptedTokens", "numAcceptedTokensOptional", "numComputedTokens", "numComputedTokensOptional", "blockIdxFirstScheduledToken",
                              "blockIdxFirstScheduledTokenOptional", "blockIdxLastScheduledToken", "blockIdxLastScheduledTokenOptional", "initialStateIdx", "initialStateIdxOptional"})
-        p.require(!given(p, name), "%s is not computed by the emulator", name);
+        p.require(!given(p, name), "%s is not computed by the emulator: the documents state no formula for it", name);
     if (has_parameter(p, "activation")) {
         const std::string how = p.has("activation") ? p.string("activation") : "";
         p.require(how.empty() || how == "none" || how == "silu" || how == "swish", "activation is \"%s\", expected none, silu or swish", how.c_str());

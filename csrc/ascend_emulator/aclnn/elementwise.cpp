@@ -144,7 +144,7 @@ std::vector<int> operand_places(const Call& call, const Pointwise& f) {
     for (int i = 0; i < call.function->count && int(places.size()) < f.operands; ++i) {
         const Parameter& p = call.function->parameters[i];
         if (!f.by_place && !reads_tensor(p)) continue;
-        if (!call.values[size_t(i)].given) refuse(ACLNN_ERR_INNER_NULLPTR, "%s is null", p.name);
+        if (!call.values[size_t(i)].given) refuse(ACLNN_ERR_INNER_NULLPTR, "%s is null; this call needs it", p.name);
         places.push_back(i);
     }
     return places;
@@ -164,7 +164,7 @@ void plan_pointwise(Plan& p, const Pointwise& f) {
     for (int i = 0; i < p.function->count; ++i) {
         const Parameter& q = p.function->parameters[i];
         if (q.role == Role::scalar && !p.values[size_t(i)].given && std::strstr(q.name, "Optional") == nullptr)
-            refuse(ACLNN_ERR_INNER_NULLPTR, "%s is null", q.name);
+            refuse(ACLNN_ERR_INNER_NULLPTR, "%s is null; this call needs it", q.name);
     }
     Dims shape;
     for (int i : operand_places(p, f)) {

@@ -68,7 +68,7 @@ void check_number(const Plan& p, size_t tensors) {
     if (place < 0) return;
     const Parameter& q = p.function->parameters[place];
     const Value& v = p.values[size_t(place)];
-    if (!v.given) refuse(ACLNN_ERR_INNER_NULLPTR, "%s is null", q.name);
+    if (!v.given) refuse(ACLNN_ERR_INNER_NULLPTR, "%s is null; this call needs it", q.name);
     if (q.role == Role::scalars)
         p.require(v.scalars.size() == tensors, "%s has %zu scalars for %zu tensors", q.name, v.scalars.size(), tensors);
     if (q.role == Role::tensor) {

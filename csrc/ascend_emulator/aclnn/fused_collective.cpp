@@ -52,7 +52,7 @@ Operands plan_operands(const Plan& p) {
     p.require(small ? o.scale != nullptr || o.row_scale == nullptr : o.scale == nullptr || has_parameter(p, "quantScale"),
               "scales belong to integers and 8-bit floats");
     for (const char* name : {"quantScale", "commQuantScale1Optional", "commQuantScale2Optional", "commScaleOptional", "x1OffsetOptional", "x2OffsetOptional"})
-        p.require(!given(p, name), "%s is not computed by the emulator", name);
+        p.require(!given(p, name), "%s is not computed by the emulator: the documents state no formula for it", name);
     for (const char* name : {"groupSize", "blockSize", "commTurn", "commQuantMode"})
         p.require(!has_parameter(p, name) || p.integer(name) == 0, "%s is %lld, expected 0", name, wide(has_parameter(p, name) ? p.integer(name) : 0));
     if (has_parameter(p, "streamMode")) p.require(p.integer("streamMode") == 1, "streamMode is %lld, expected 1", wide(p.integer("streamMode")));
@@ -566,7 +566,7 @@ void run_gather_add(Run& r) {
 void plan_barrier(Plan& p) {
     auto group = plan_group(p);
     p.require(p.integer("worldSize") == int64_t(group->size), "worldSize is %lld, the communicator has %u ranks", wide(p.integer("worldSize")), group->size);
-    for (const char* name : {"timeOut", "elasticInfo"}) p.require(!given(p, name), "%s is not computed by the emulator", name);
+    for (const char* name : {"timeOut", "elasticInfo"}) p.require(!given(p, name), "%s is not computed by the emulator: every rank takes part, and waits as long as HCCL_EXEC_TIMEOUT says", name);
 }
 
 void run_barrier(Run& r) { Group(r).gather(Values{}); }

@@ -76,7 +76,7 @@ RowBlocks group_blocks(const Call& c) {
 void plan_group_quant(Plan& p) {
     Dims half = halved(p, "x"), scales = half;
     plan_weighted(p, "x");
-    p.require(!p.has("scaleOptional"), "scaleOptional is not computed by the emulator");
+    p.require(!p.has("scaleOptional"), "scaleOptional is not computed by the emulator: the documents state no formula for it");
     need_stated(p, "dstType", "yOut");
     p.shape("yOut", half);
     RowBlocks b = group_blocks(p);

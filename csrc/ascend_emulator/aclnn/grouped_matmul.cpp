@@ -117,7 +117,7 @@ void plan_grouped(Plan& p) {
     p.require(!x.empty() && !w.empty() && !y.empty(), "x, weight and the output must not be empty");
     for (const char* name : {"offsetOptional", "activationInputOptional", "activationQuantScaleOptional",
                              "activationQuantOffsetOptional"})
-        p.require(!given(p, name) || p.tensors(name).empty(), "%s is not computed by the emulator", name);
+        p.require(!given(p, name) || p.tensors(name).empty(), "%s is not computed by the emulator: the documents state no formula for it", name);
     int64_t split = p.integer("splitItem"), type = has_parameter(p, "groupType") ? p.integer("groupType") : -1;
     p.require(split >= 0 && split <= 3, "splitItem is %lld, expected 0 to 3", static_cast<long long>(split));
     p.require(type == -1 || type == 0, "groupType is %lld, expected -1, 0 or 2", static_cast<long long>(type));
@@ -446,7 +446,7 @@ void plan_quantized(Plan& p, const Quantized& q) {
     if (p.has("bias"))
         p.require(p.tensor("bias").dims.back() == columns, "bias has shape %s", text(p.tensor("bias").dims).c_str());
     if (q.scale == kFifth.scale) {
-        for (const char* name : {"yScale", "x1Offset"}) p.require(!p.has(name), "%s is not computed by the emulator", name);
+        for (const char* name : {"yScale", "x1Offset"}) p.require(!p.has(name), "%s is not computed by the emulator: the documents state no formula for it", name);
         p.require(in_groups(p, q) || !p.has("x2Offset"), "x2Offset belongs to scales of groups, groupSize is 0");
     }
     p.workspace = uint64_t(s.out.product()) * 4;

@@ -83,7 +83,7 @@ Dims plan_groups(const Plan& p, const Groups& g) {
     for (const char* name : {"transposeX1", "transposeX"})
         p.require(!has_parameter(p, name) || !p.flag(name), "%s must be false", name);
     for (const char* name : {"offset", "offsetOptional", "antiquantScaleOptional", "antiquantOffsetOptional"})
-        p.require(!given(p, name), "%s is not computed by the emulator", name);
+        p.require(!given(p, name), "%s is not computed by the emulator: the documents state no formula for it", name);
     const Tensor &x = p.tensor(g.x), w = weight_of(p, g);
     plan_operands(p, g, x, w);
     if (paired(p, g)) plan_all_pairs(p, g, x, w);

@@ -223,7 +223,7 @@ void run_normed(Run& r) {
 // -- after a gate ------------------------------------------------------------------------------------------------------------
 Dims plan_gate(const Plan& p) {
     Dims d = p.tensor("x").dims;
-    p.require(!p.has("groupIndexOptional"), "groupIndexOptional is not computed by the emulator");
+    p.require(!p.has("groupIndexOptional"), "groupIndexOptional is not computed by the emulator: the documents state no formula for it");
     if (has_parameter(p, "swigluMode")) {
         p.require(p.integer("groupMode") == 0, "groupMode is %lld; the emulator computes 0", wide(p.integer("groupMode")));
         plan_gate_mode(p, d.n);
@@ -267,7 +267,7 @@ void plan_flat(Plan& p) {
     p.require(p.real("clipRatio") > 0 && p.real("clipRatio") <= 1, "clipRatio is %g, expected (0, 1]", p.real("clipRatio"));
     p.require(!has_parameter(p, "dstTypeMax") || p.real("dstTypeMax") == 0 || (floats && p.real("dstTypeMax") > 0), "dstTypeMax is %g, out has dtype %s",
               has_parameter(p, "dstTypeMax") ? p.real("dstTypeMax") : 0, dtype_name(out.dtype));
-    p.require(!given(p, "groupListOptional"), "groupListOptional is not computed by the emulator");
+    p.require(!given(p, "groupListOptional"), "groupListOptional is not computed by the emulator: the documents state no formula for it");
 }
 
 // The scales of a matrix, which is divided by them.
@@ -322,7 +322,7 @@ void plan_rotated(Plan& p) {
     p.require(m[m.n - 2] == width && width > 0 && d.back() % width == 0, "rotation has shape %s, x %s", text(m).c_str(), text(d).c_str());
     p.require(m.n == 2 || m[0] * width == d.back(), "rotation has shape %s, x %s", text(m).c_str(), text(d).c_str());
     p.same_dtype("x", "rotation");
-    p.require(!p.has("alpha"), "alpha is not computed by the emulator");
+    p.require(!p.has("alpha"), "alpha is not computed by the emulator: the documents state no formula for it");
     p.require(p.axis("axis", d.n) == d.n - 1, "axis is %lld, expected the last", wide(p.integer("axis")));
     p.require(out.dims == d, "yOut holds %s numbers, x has shape %s", text(out.dims).c_str(), text(d).c_str());
     plan_numbers(p, "yOut");

@@ -91,7 +91,7 @@ Layout plan_layout(const Plan& p) {
     p.require(optional_number(p, "constExpertNum") == 0, "constExpertNum: the emulator computes 0");
     for (const char* name : {"elasticInfoOptional", "constExpertAlpha1Optional", "constExpertAlpha2Optional", "constExpertVOptional", "performanceInfoOptional",
                              "activationScale", "weightScale", "groupList", "activationScaleOptional", "weightScaleOptional", "groupListOptional"})
-        p.require(!given(p, name), "%s is not computed by the emulator", name);
+        p.require(!given(p, name), "%s is not computed by the emulator: the documents state no formula for it", name);
     const Dims& ids = p.tensor("expertIds").dims;
     p.require(ids.n == 2, "expertIds has shape %s", text(ids).c_str());
     p.require(p.integer("globalBs") == 0 || p.integer("globalBs") >= ids[0] * ranks, "globalBs is %lld for %lld tokens of %lld ranks",

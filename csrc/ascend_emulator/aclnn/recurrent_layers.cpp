@@ -192,7 +192,7 @@ void plan_network(const Plan& p, const Network& n) {
     const auto& params = p.tensors("params");
     p.require(n.layers >= 1, "numLayers is %lld, expected >= 1", static_cast<long long>(n.layers));
     p.require(p.real("dropout") >= 0 && p.real("dropout") <= 1, "dropout is %g, expected 0 to 1", p.real("dropout"));
-    p.require(!p.flag("train") || p.real("dropout") == 0, "dropout is %g; the emulator computes 0", p.real("dropout"));
+    p.require(!p.flag("train") || p.real("dropout") == 0, "dropout is %g; the emulator computes 0: the function has neither a seed nor a mask", p.real("dropout"));
     p.require(int64_t(params.size()) == n.layers * n.directions * n.per, "params has %zu tensors, expected %lld",
               params.size(), static_cast<long long>(n.layers * n.directions * n.per));
     Sequences s = sequences(p, p.tensor("input"), "batchSizes", p.tensor("hy"), n.batch_first);
@@ -327,7 +327,7 @@ const char* counts_of(const Call& c) { return has_parameter(c, "packed") && c.fl
 void plan_named(Plan& p) {
     Sequences s = sequences(p, p.tensor("x"), counts_of(p), p.tensor("initH"), p.flag("batchFirst"));
     int64_t directions = p.flag("bidirection") ? 2 : 1, size = p.tensor("wHh").dims[1];
-    p.require(p.integer("numLayers") == 1, "numLayers is %lld; the emulator computes 1",
+    p.require(p.integer("numLayers") == 1, "numLayers is %lld; the weights are those of one layer",
               static_cast<long long>(p.integer("numLayers")));
     p.shape("wIh", {4 * size, s.inner});
     p.shape("wHh", {4 * size, size});
@@ -557,7 +557,7 @@ void plan_lstm_backward(Plan& p) {
     plan_backward(p, n, {"i", "g", "f", "o", "h", "c", "tanhc"}, "batchSizesOptional");
     p.same_shape("dh", "dc");
     p.same_shape("dh", "dcPrevOut");
-    p.require(p.real("dropout") == 0, "dropout is %g; the emulator computes 0", p.real("dropout"));
+    p.require(p.real("dropout") == 0, "dropout is %g; the emulator computes 0: the function has neither a seed nor a mask", p.real("dropout"));
     p.require(p.tensors("hx").size() == 2, "hx has %zu tensors, expected 2", p.tensors("hx").size());
     for (const Tensor& t : p.tensors("hx"))
         p.require(t.dims == p.tensor("dh").dims, "a tensor of hx has shape %s", text(t.dims).c_str());
