@@ -347,5 +347,5 @@ ACLNN(aclnnConvTbc, PLAN {
     plan_convolve(p, tbc(p.tensor("self")), tbc_weight(p.tensor("weight")), tbc_attributes(p), tbc(p.tensor("output")));
 }, RUN { convolve(r, tbc(r.tensor("self")), tbc_weight(r.tensor("weight")), tbc_attributes(r),
                   tbc(r.tensor("output"))); }, NARROW)
-ACLNN(aclnnConvTbcBackward, plan_tbc_backward, run_tbc_backward)
+ACLNN(aclnnConvTbcBackward, plan_tbc_backward, run_tbc_backward, NARROW)
 ACLNN(aclnnQuantConvolution, plan_quantized, run_quantized, NARROW)

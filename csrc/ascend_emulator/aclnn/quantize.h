@@ -77,14 +77,14 @@ inline double block_top(const Call& c) {
 // Numbers of eight bits or fewer in the shape of another tensor; eight integers of four bits may stand in an INT32.
 inline void need_small(const Plan& p, const char* x, const char* y) {
     Tensor t = half_bytes(p.tensor(y));
-    p.require(t.dtype == ACL_INT8 || is_narrow(t.dtype), "%s has dtype %s; the emulator computes INT8 and smaller numbers", y, dtype_name(t.dtype));
+    p.require(t.dtype == ACL_INT8 || is_narrow(t.dtype), "%s has dtype %s, expected a number of eight bits or fewer, or INT32 that holds eight of four", y, dtype_name(t.dtype));
     p.require(t.dims == p.tensor(x).dims, "%s holds %s numbers, %s has shape %s", y, text(t.dims).c_str(), x, text(p.tensor(x).dims).c_str());
 }
 
 // Results are bytes, or of a type whose kernel says NARROW.
 inline void need_bytes(const Plan& p, const char* name) {
     int dtype = p.tensor(name).dtype;
-    p.require(dtype == ACL_INT8 || is_narrow(dtype), "%s has dtype %s; the emulator computes INT8 and smaller floats", name, dtype_name(dtype));
+    p.require(dtype == ACL_INT8 || is_narrow(dtype), "%s has dtype %s beside scales, expected a number of eight bits or fewer", name, dtype_name(dtype));
 }
 
 // An attribute repeats the dtype of a result.

@@ -444,11 +444,12 @@ def call(name: str, **values: Any) -> Any:
     if name not in _TRIED:
         _TRIED.add(name)
         from ._empties import try_empties
-        from ._liberties import try_liberties
+        from ._liberties import try_each_dtype, try_liberties
         from ._mistakes import try_mistakes
 
         try_mistakes(name, values)
         try_liberties(name, values)
+        try_each_dtype(name, values)
         try_empties(name, values)
     return outputs[0] if len(outputs) == 1 else outputs
 

@@ -92,3 +92,19 @@ def test_integers_of_four_bits_for_experts() -> None:
     np.testing.assert_array_equal(got[0].astype(float), np.rint(rows / scale[:, None]))
     np.testing.assert_array_equal(got[1], np.argsort(order))
     np.testing.assert_allclose(got[2], scale, rtol=1e-6)
+
+
+def test_integers_of_four_bits_in_words() -> None:
+    """Eight in an INT32, the first in its lowest bits."""
+    rng = np.random.default_rng(5)
+    x, gamma = (rng.uniform(-1, 1, shape).astype(np.float16) for shape in ((3, 16), (16,)))
+    beta, scale, offset = np.zeros(16, np.float16), np.array([3], np.float16), np.array([1], np.int8)
+    given: dict[str, Any] = {"x": x, "gamma": gamma, "beta": beta, "scale": scale, "offset": offset, "epsilon": 1e-5}
+    wide = x.astype(float)
+    rows = wide / np.sqrt((wide**2).mean(1, keepdims=True) + 1e-5) * gamma.astype(float)
+    want = np.clip(np.rint(rows * 3 + 1), -8, 7).astype(np.int64)
+    np.testing.assert_array_equal(call("aclnnRmsNormQuant", **given, y=Out((3, 16), "int4")).astype(np.int64), want)
+    words = call("aclnnRmsNormQuant", **given, y=Out((3, 2), "int32"))
+    shifts = 4 * np.arange(8)
+    np.testing.assert_array_equal(words.view(np.uint32)[..., None] >> shifts & 15, want.reshape(3, 2, 8) & 15)
+    assert refused("aclnnRmsNormQuant", **given, y=Out((3, 16), "int32")) == 161002
