@@ -325,6 +325,7 @@ void run_gru(Run& r) {
 const char* counts_of(const Call& c) { return has_parameter(c, "packed") && c.flag("packed") ? "batchSizeOptional" : ""; }
 
 void plan_named(Plan& p) {
+    need_elements(p, {"wIh", "wHh"});
     Sequences s = sequences(p, p.tensor("x"), counts_of(p), p.tensor("initH"), p.flag("batchFirst"));
     int64_t directions = p.flag("bidirection") ? 2 : 1, size = p.tensor("wHh").dims[1];
     p.require(p.integer("numLayers") == 1, "numLayers is %lld; the weights are those of one layer",

@@ -285,6 +285,9 @@ def test_weights_in_bytes(tensors: bool) -> None:
     floats = (w + wide(offset)) * wide(scale) if tensors else (w + 2.0) * 0.5
     assert_same(call("aclnnWeightQuantBatchMatmul", **given), (wide(x) @ floats + wide(bias)).astype(np.float16), 4)
     assert refused("aclnnWeightQuantBatchMatmul", **{**given, "transposeX2": True}) == 161002
+    if not tensors:  # FLOAT16 casts to INT8
+        whole = call("aclnnWeightQuantBatchMatmul", **{**given, "out": Out((3, 4), "int8")})
+        np.testing.assert_array_equal(whole, np.trunc(wide(x) @ floats + wide(bias)))
 
 
 def test_triangles() -> None:
