@@ -11,6 +11,7 @@
 // this is touched with the GIL held only.
 #pragma once
 
+#include <algorithm>
 #include <array>
 #include <memory>
 #include <vector>
