@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import os
 import struct
-from typing import Any
+from typing import Any, NoReturn
 
 from . import _native
 from ._autograd.inplace import unrecorded
@@ -147,6 +147,16 @@ class Generator:
                 f"Expected a CPUGeneratorImplState of size {size} but found the input RNG state size to be {t.numel()}"
             )
         return t.contiguous()
+
+    def graphsafe_get_state(self) -> NoReturn:
+        """For generators that graphs of a device record, which none here is."""
+        raise NotImplementedError("graphsafe_get_state is not supported in this Generator")
+
+    def graphsafe_set_state(self, state: Any) -> NoReturn:
+        """As `graphsafe_get_state`."""
+        if not isinstance(state, Generator):
+            raise TypeError(f"expected a Generator, but got {type(state).__name__}")
+        raise NotImplementedError("graphsafe_set_state is not supported in this Generator")
 
     def clone_state(self) -> Generator:
         """A new generator in the same state."""

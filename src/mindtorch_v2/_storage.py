@@ -533,6 +533,8 @@ class UntypedStorage:
 
     @staticmethod
     def _new_with_weak_ptr(cdata: int) -> UntypedStorage | None:
+        if not isinstance(cdata, int):
+            raise RuntimeError("_new_with_weak_ptr(): arg must be an 'int'")
         found: UntypedStorage | None = shared_memory.from_number(cdata)
         return found
 
