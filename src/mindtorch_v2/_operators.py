@@ -320,7 +320,15 @@ class OpOverload:
         for i, name, default in self._own_defaults:
             if i >= len(args) and name not in kwargs:
                 given[1][name] = default
+        if self._op.is_out and self._row_names:
+            return _bound(self._op, given[0], {self._row_names.get(k, k): v for k, v in given[1].items()})
         return _bound(self._op, *given)
+
+    @functools.cached_property
+    def _row_names(self) -> dict[str, str]:
+        """What the row calls the tensors that are written, where PyTorch has other names."""
+        shown = [a.name for a in self._shown.args if a.mutates]
+        return {a: b.name for a, b in zip(shown, [b for b in self._op.schema.args if b.mutates]) if a != b.name}
 
     @functools.cached_property
     def _own_defaults(self) -> tuple[tuple[int, str, int], ...]:

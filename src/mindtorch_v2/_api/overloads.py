@@ -49,6 +49,9 @@ _GROUPS: dict[tuple[str, str, str], str] = {
 }
 _OVERLOADS = {name: forms for forms, names in _GROUPS.items() for name in names.split()}
 
+# What PyTorch calls a row that is given two numbers.
+_BOTH = {"where": "Scalar"}
+
 # Reductions whose `dim` may be left out; PyTorch has an overload for those that name one.
 _DIMMED = {"sum": "dim_IntList", "mean": "dim", "prod": "dim_int", "any": "dim", "all": "dim"}
 
@@ -76,6 +79,8 @@ def names_of(op: Op) -> tuple[str, ...]:
     forms = _OVERLOADS.get(base)
     if forms is None:
         return ("default", _DIMMED[base]) if base in _DIMMED and op.schema.index("dim") >= 0 else ("default",)
+    if base in _BOTH:
+        return (*forms, _BOTH[base])
     # Where PyTorch's functions turn a number into a tensor, its operator for numbers exists all the same.
     return tuple(dict.fromkeys((*forms, "Scalar") if op.numbers and forms[1] == "Tensor" else forms))
 
@@ -86,6 +91,9 @@ def name_for(op: Op, args: tuple[Any, ...]) -> str:
     if forms is None:
         names, dim = names_of(op), op.schema.index("dim")
         return names[-1] if len(names) > 1 and args[dim] is not None else names[0]
+    if op.name == "where":
+        first, second = (isinstance(a, TensorBase) for a in args[1:])
+        return forms[0] if first and second else forms[1] if first else forms[2] if second else _BOTH["where"]
     given = [args[i] for i in op.slots if args[i] is not None]
     numbers = [i for i, a in enumerate(given) if not isinstance(a, TensorBase)]
     if not numbers:

@@ -566,6 +566,7 @@ true_divide.Scalar(Tensor self, Scalar other) -> Tensor
 true_divide_.Scalar(Tensor(a!) self, Scalar other) -> Tensor(a!)
 uniform(Tensor self, float from=0., float to=1., *, Generator? generator=None) -> Tensor
 uniform_(Tensor(a!) self, float from=0., float to=1., *, Generator? generator=None) -> Tensor(a!)
+where.Scalar(Tensor condition, Scalar self, Scalar other) -> Tensor
 where.ScalarOther(Tensor condition, Tensor self, Scalar other) -> Tensor
 where.ScalarSelf(Tensor condition, Scalar self, Tensor other) -> Tensor
 xlogy.Scalar_Other(Tensor self, Scalar other) -> Tensor

@@ -59,11 +59,16 @@ def sigmoid_backward(grad_output: Any, output: Any) -> Any:
     return grad_output * (output * (1 - output))
 
 
+def _shifted(x: Any, dim: int) -> Any:
+    """Below zero, where there is anything."""
+    return x - torch.amax(x, dim, keepdim=True) if x.numel() else x
+
+
 def softmax(x: Any, dim: int, half_to_float: bool) -> Any:
     """exp(x) over its sum."""
     if half_to_float:
         x = x.float()
-    e = torch.exp(x - torch.amax(x, dim, keepdim=True))
+    e = torch.exp(_shifted(x, dim))
     return e / torch.sum(e, dim, keepdim=True)
 
 
@@ -71,7 +76,7 @@ def log_softmax(x: Any, dim: int, half_to_float: bool) -> Any:
     """x minus the logarithm of the sum of exp(x)."""
     if half_to_float:
         x = x.float()
-    shifted = x - torch.amax(x, dim, keepdim=True)
+    shifted = _shifted(x, dim)
     return shifted - torch.log(torch.sum(torch.exp(shifted), dim, keepdim=True))
 
 

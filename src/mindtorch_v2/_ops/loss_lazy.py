@@ -168,7 +168,8 @@ composite("multi_margin_loss(Tensor self, Tensor target, Scalar p=1, Scalar marg
           "int reduction=Mean) -> Tensor", _multi_margin, function=False, method=False)
 
 
-def _multilabel(self: Any, target: Any, reduction: int) -> Any:
+def _multilabel_rows(self: Any, target: Any) -> tuple[Any, Any, Any, Any]:
+    """Rows of the input, which labels count, where they are, and which classes they name."""
     n = len(self._shape)
     if n > 2 or (n > 0 and self._shape[-1] == 0):
         raise RuntimeError("Expected non-empty vector or matrix with optional 0-dim batch size, but got: "
@@ -187,15 +188,27 @@ def _multilabel(self: Any, target: Any, reduction: int) -> Any:
     # Labels end at the first negative one.
     valid = (t >= 0).to(int64).cumprod(1).to(x._dtype)
     places = t.clamp(0, max(classes - 1, 0))
-    labelled = x.new_zeros((rows, classes)).scatter_add(1, places, valid) > 0
+    return x, valid, places, x.new_zeros((rows, classes)).scatter_add(1, places, valid) > 0
+
+
+def _multilabel(self: Any, target: Any, reduction: int) -> Any:
+    x, valid, places, labelled = _multilabel_rows(self, target)
     own = x.gather(1, places)
     pairs = (1 - own.unsqueeze(2) + x.unsqueeze(1)).clamp_min(0)
     counted = valid.unsqueeze(2) * labelled.logical_not().to(x._dtype).unsqueeze(1)
-    loss = (pairs * counted).sum((1, 2)) / classes
+    loss = (pairs * counted).sum((1, 2)) / x._shape[1]
     if reduction == NONE:
-        return loss if n == 2 else loss.reshape(())
-    return reduced(loss, reduction) if rows else loss.sum()
+        return loss if len(self._shape) == 2 else loss.reshape(())
+    return reduced(loss, reduction) if x._shape[0] else loss.sum()
+
+
+def _multilabel_forward(self: Any, target: Any, reduction: int) -> Any:
+    """The loss, and which classes are labelled, in the input's dtype."""
+    labelled = _multilabel_rows(self.detach(), target)[3]
+    return MULTILABEL.call((self, target, reduction)), labelled.to(self._dtype).reshape(target._shape)
 
 
 MULTILABEL: Op = composite("multilabel_margin_loss(Tensor self, Tensor target, int reduction=Mean) -> Tensor",
                            _multilabel, function=False, method=False)
+composite("multilabel_margin_loss_forward(Tensor self, Tensor target, int reduction) -> (Tensor output, Tensor "
+          "is_target)", _multilabel_forward, function=False, method=False)

@@ -10,7 +10,7 @@ from .._dispatch.binding import BAD, convert, fitted, is_element, need
 from .._dispatch.keys import CONJUGATE, NEGATIVE
 from .._dispatch.op import Kernel, Op, Spec, plain_name
 from .._layout import contiguous_format
-from .._sizes import is_long
+from .._sizes import LONG_MAX, is_long
 from .._strides import contiguous_strides
 from .._tensor_base import TensorBase, is_contiguous, numel
 from .._warn import warn_once
@@ -206,7 +206,8 @@ SLICE: Op = _served_by(
     view("slice(Tensor(a) self, int dim=0, int? start=None, int? end=None, int step=1) -> Tensor(a)", layout=v.slice_,
          function=False, method=False,
          grad=dict(self=lambda g, self_shape, dim, start, end, step:
-                   SLICE_BACKWARD.call((g, self_shape, dim, start, end, step)))), v.SLICE)
+                   SLICE_BACKWARD.call((g, self_shape, dim, 0 if start is None else start,
+                                        LONG_MAX if end is None else end, step)))), v.SLICE)
 SLICE_BACKWARD: Op = _backward_of("slice", "int dim, int? start, int? end, int step", v.slice_,
                               lambda g, dim, start, end, step: SLICE.call((g, dim, start, end, step)))
 DIAGONAL: Op = view("diagonal(Tensor(a) self, int offset=0, int dim1=0, int dim2=1) -> Tensor(a)", layout=v.diagonal,

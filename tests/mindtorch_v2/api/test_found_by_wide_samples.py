@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from importlib import import_module
+from typing import Any
 
 import pytest
 
@@ -27,6 +28,12 @@ pool.convolution_backward(*([torch.ones(1, 1, 1)] * 3), [1], [1], [0], [1], Fals
 pool.convolution_backward(*([torch.ones(1, 1, 1, device="meta")] * 3), [1], [1], [0], [1], False, [0], 1, MASK)[0]
 pool.native_batch_norm_backward(*([torch.ones(2, 1, 2)] * 2), *([torch.ones(1)] * 5), True, 1e-5, (False, False, False))
 torch._running_with_deploy()
+pool.multilabel_margin_loss_forward(torch.arange(8.0).view(2, 4) / 8, torch.tensor([[1, 2, -1, 0], [3, -1, 0, 1]]), 0)
+pool.multilabel_margin_loss_forward(torch.arange(4.0) / 8, torch.tensor([3, 1, -1, 0]), 2)
+pool.where.Scalar(torch.tensor([True, False]), 1, 2.5)
+pool.where.ScalarSelf(torch.tensor([True, False]), 1, torch.zeros(2))
+pool.max_pool2d_with_indices.out(torch.ones(1, 2, 2), [2, 2], out=torch.ones(0), indices=torch.ones(0).long())
+pool.adaptive_max_pool3d.out(torch.ones(1, 2, 2, 2), [1, 1, 1], out=torch.ones(0), indices=torch.ones(0).long())
 torch.full((2,), 2.0, out=leaf())
 torch.zeros(2, out=leaf())
 torch.empty(2, out=leaf())
@@ -49,6 +56,37 @@ torch.ones(2, 3)[0]._view_func(1)
 def test_lines(line: str) -> None:
     line = line.replace("MASK", "(False, True, True)")
     assert told(torch, line) == told(_oracle.load(), line)
+
+
+STEPS = """
+a.pow(2.5)
+a[1:]
+torch.special.i1(a)
+torch.pow(a, a)
+torch.where(a > 1, a, 0.0)
+torch.where(a > 1, 0.0, a)
+torch.where(a > 1, 1.0, 2.0) * a
+""".strip().split("\n")
+
+
+@pytest.mark.parametrize("line", STEPS)
+def test_modes_get_what_their_operators_take(line: str) -> None:
+    class Mode(torch.utils._python_dispatch.TorchDispatchMode):
+        def __torch_dispatch__(self, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
+            return func(*args, **(kwargs or {}))
+
+    a, b = (torch.tensor([[0.5, 1.5], [2.0, 0.7]], requires_grad=True) for _ in range(2))
+    with Mode():
+        eval(line, {"a": a, "torch": torch}).sum().backward()
+    eval(line, {"a": b, "torch": torch}).sum().backward()
+    assert torch.equal(a.grad, b.grad)
+
+
+def test_softmax_of_nothing_by_its_parts() -> None:
+    table = import_module(f"{torch.__name__}._decomp").decomposition_table
+    for name in ("_softmax", "_log_softmax"):
+        fn = table[getattr(torch.ops.aten, name).default]
+        assert tuple(fn(torch.ones(5, 0, 0), -1, False).shape) == (5, 0, 0)
 
 
 VIEWS = """
