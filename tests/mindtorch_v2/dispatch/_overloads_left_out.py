@@ -95,7 +95,7 @@ _LISTED = {
         _fused_moving_avg_obs_fq_helper_functional _fused_sgd _fused_sgd.out _fused_sgd.tensor_lr
         _fused_sgd.tensor_lr_out _index_put_impl _index_put_impl.out _native_batch_norm_legit_functional
         _reshape_copy _slow_conv2d_forward _slow_conv2d_forward.output _sobol_engine_draw _sobol_engine_ff_
-        _sobol_engine_initialize_state_ _sobol_engine_scramble_ multilabel_margin_loss_forward
+        _sobol_engine_initialize_state_ _sobol_engine_scramble_
         multilabel_margin_loss_forward.output resize resize.out resize_as resize_as.out resize_as_
         rrelu_with_noise_functional set set.out set.source_Storage set.source_Storage_out
         set.source_Storage_storage_offset set.source_Storage_storage_offset_out set.source_Tensor
@@ -114,7 +114,7 @@ _LISTED = {
         nonzero_numpy norm.ScalarOpt_dim norm.ScalarOpt_dim_dtype norm.ScalarOpt_dtype pin_memory polygamma_
         record_stream set_.source_Storage set_.source_Storage_storage_offset set_data split.sizes stft stft.center
         sym_constrain_range sym_constrain_range_for_size to.device to.dtype to.other to_dense
-        where where.Scalar
+        where
     """,
     "out= of operators whose functional form has other arguments here": """
         _cholesky_solve_helper.out _resize_output.out addmm.dtype_out all.all_out all.dims_out any.all_out
