@@ -13,7 +13,8 @@
 #include <vector>
 
 namespace mt {
-int64_t dispatch_word();  // threads.cpp: this thread's modes, as `_dispatch.state` keeps them
+int64_t dispatch_word();                           // threads.cpp: this thread's modes, as `_dispatch.state` keeps them
+PyObject* repeated(PyObject* number, int copies);  // instances.cpp
 }
 
 namespace {
@@ -23,7 +24,7 @@ constexpr long SHORT = (1L << 30) - 1;  // as in `_sizes.py`
 
 enum Kind : long { TENSOR, TENSORS, INT, INTS, BOOL_, FLOAT, SCALAR, STR, TYPED, OTHER, MAPPED };
 enum class Fit { YES, NO, UNSURE };
-enum class Out : long { NONE, ONE, UNSURE };  // which `out=` a signature takes
+enum class Out : long { NONE, ONE, UNSURE, SEVERAL };  // which `out=` a signature takes
 
 // One argument of a schema.
 struct Slot {
@@ -127,8 +128,7 @@ Fit fit_list(const Slot& slot, PyObject* v, PyObject** made) {
         if (sequence && (slot.copies < 0 || (slot.copies > 1 && Py_SIZE(v) != slot.copies))) return Fit::UNSURE;
         if (sequence) return all_short(items_of(v), Py_SIZE(v)) ? as_tuple(v, made) : Fit::UNSURE;
         if (slot.copies && is_short(v)) {
-            PyObject* const same[] = {v, v, v};
-            *made = packed(same, std::abs(slot.copies));
+            *made = mt::repeated(v, std::abs(slot.copies));
             return Fit::YES;
         }
         return is_number_or_text(v) && !PyLong_CheckExact(v) ? Fit::NO : Fit::UNSURE;
@@ -214,15 +214,16 @@ Py_ssize_t slot_of(const Form& form, PyObject* name) {
 // A keyword that is no argument of the schema. `several`: other signatures may know it.
 Fit other_keyword(const Form& form, PyObject* name, PyObject* value, bool several, PyObject** out) {
     if (PyUnicode_Compare(name, text_out) == 0) {
-        if (form.out == Out::NONE && several) return Fit::NO;
-        if (form.out != Out::ONE) return Fit::UNSURE;
-        if (value != Py_None && !is_plain(value)) return Fit::UNSURE;
+        if (several && (form.out == Out::NONE || (form.out == Out::ONE && PyTuple_CheckExact(value)))) return Fit::NO;
+        const bool tuple = form.out == Out::SEVERAL && PyTuple_CheckExact(value) && PyTuple_GET_SIZE(value) > 0;
+        for (Py_ssize_t i = 0; tuple && i < PyTuple_GET_SIZE(value); ++i)
+            if (!is_plain(PyTuple_GET_ITEM(value, i))) return Fit::UNSURE;
+        if (!tuple && (form.out != Out::ONE || (value != Py_None && !is_plain(value)))) return Fit::UNSURE;
         *out = value == Py_None ? nullptr : value;
         return Fit::YES;
     }
     if (form.device >= 0 && value == Py_False && PyUnicode_Compare(name, text_requires_grad) == 0) return Fit::YES;
-    if (!several) return Fit::UNSURE;
-    const int known = PySet_Contains(foreign, name);
+    const int known = several ? PySet_Contains(foreign, name) : 1;
     if (known < 0) PyErr_Clear();
     return known == 0 ? Fit::NO : Fit::UNSURE;
 }
@@ -420,7 +421,7 @@ Form read_form(PyObject* given) {
     form.call = Py_NewRef(call);
     form.spread = spread;
     form.device = device;
-    form.out = out == 0 ? Out::NONE : out == 1 ? Out::ONE : Out::UNSURE;
+    form.out = out >= 0 && out <= (long)Out::SEVERAL ? (Out)out : Out::UNSURE;
     form.named = result == 1;
     form.gives = result == 2;
     return form;

@@ -1,5 +1,5 @@
 // Classes whose instances are values: `cls(value)` where such an instance was made before is that instance. And how a
-// compiled module is begun.
+// compiled module is begun, and tuples of one small int, which layers are given again and again: there is one of each.
 //
 // Invariant: what cannot be found by one argument is made by the class, as ever.
 #include "common.h"
@@ -65,7 +65,38 @@ PyObject* begin_module(PyObject*, PyObject* const* args, Py_ssize_t nargs) {
     });
 }
 
+// Of an int that a C long holds.
+PyObject* repeat(PyObject* number, int copies) {
+    PyObject* made = PyTuple_New(copies);
+    for (int i = 0; made && i < copies; ++i) PyTuple_SET_ITEM(made, i, Py_NewRef(number));
+    return made;
+}
+
+constexpr long MOST_SHARED = 16;
+constexpr int MOST_COPIES = 3;
+struct Shared {
+    PyObject* tuples[MOST_COPIES][MOST_SHARED] = {};
+    Shared() {
+        for (long value = 0; value < MOST_SHARED; ++value) {
+            PyObject* number = PyLong_FromLong(value);
+            for (int i = 0; number && i < MOST_COPIES; ++i) tuples[i][value] = repeat(number, i + 1);
+            Py_XDECREF(number);
+        }
+        PyErr_Clear();  // what there was no memory for is made when it is asked for
+    }
+};
+
 }  // namespace
+
+namespace mt {
+PyObject* repeated(PyObject* number, int copies) {
+    static const Shared shared;
+    const long value = PyLong_AsLong(number);
+    if (value < 0 || value >= MOST_SHARED || copies < 1 || copies > MOST_COPIES) return repeat(number, copies);
+    PyObject* known = shared.tuples[copies - 1][value];
+    return known ? Py_NewRef(known) : repeat(number, copies);
+}
+}  // namespace mt
 
 PyMethodDef instances_methods[] = {
     MT_METHOD("begin_module", begin_module, "begin_module(capsule): the compiled module that it makes."),

@@ -26,7 +26,7 @@ _ROOT = sys.modules[__package__.partition(".")[0]]
 MOST_ARGUMENTS = 24
 # As in function.cpp.
 _TENSOR, _TENSORS, _INT, _INTS, _BOOL, _FLOAT, _SCALAR, _STR, _TYPED, _OTHER, _MAPPED = range(11)
-_NO_OUT, _ONE_OUT, _OTHER_OUT = range(3)
+_NO_OUT, _ONE_OUT, _OTHER_OUT, _SEVERAL_OUT = range(4)
 # What a call gives: the operator's result, or that under names, or the list that was written to.
 _PLAIN, _NAMED, _LIST = range(3)
 _KINDS = {"Tensor": _TENSOR, "int": _INT, "bool": _BOOL, "float": _FLOAT, "Scalar": _SCALAR, "str": _STR}
@@ -207,6 +207,8 @@ def _form(o: Op, spread: bool, is_method: bool, count: int) -> tuple[Any, ...]:
     if not is_method:
         plain = has_one_out(o) and not o.row.out_needs_dim
         out = _NO_OUT if o.row.public_out is None else _ONE_OUT if plain else _OTHER_OUT
+        if out == _OTHER_OUT and len(o.schema.returns) > 1 and not o.row.out_needs_dim:
+            out = _SEVERAL_OUT
     lists = [i for i, a in enumerate(args) if a.is_list and not a.kwonly]
     devices = [i for i, a in enumerate(args) if a.kind == "Device"]
     return (

@@ -553,8 +553,12 @@ def takes_out(op: Op, out: Any) -> bool:
 def call_out(op: Op, args: tuple[Any, ...], out: Any) -> Any:
     """`out=`: one tensor, or a tuple of them."""
     known = op.out_form
-    if known is not None and isinstance(out, TensorBase):
-        return known.call((*args, out))
+    if known is not None:
+        if isinstance(out, TensorBase):
+            if op.out_count == 1:
+                return known.call(args + (out,))
+        elif isinstance(out, tuple) and len(out) == op.out_count and only_tensors(out):
+            return named(known, known.call(args + out))
     form: Op | None = op.row.out_op if op.row is not None else None
     if form is None:
         raise TypeError(f"{op.title()}() got an unexpected keyword argument 'out'")
@@ -578,8 +582,9 @@ def call_out(op: Op, args: tuple[Any, ...], out: Any) -> Any:
             raise TypeError(f"expected Tensor as element {i} in argument {len(args)}, but got {plain_name(o)}")
     if is_list:
         return form.call((*args, outs))
-    if has_one_out(op) and form.result_type is None:
+    if n > 1 or form.result_type is None:
         op.out_form = form
+        op.out_count = n
     return named(form, form.call(args + outs))
 
 

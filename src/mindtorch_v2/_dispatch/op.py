@@ -188,8 +188,9 @@ class Op(OpBase):
         self.rule: Rule | None = None
         self.composite: Kernel | None = None
         self.functional: Op | None = None
-        # The form with `out=`, once it was called with a tensor, where that is all there is to look at.
+        # The form with `out=`, once it was called with tensors, where that is all there is to look at; how many.
         self.out_form: Op | None = None
+        self.out_count: i64 = 0
         self.derivative: Derivative | None = None
         self.mutates: bool = False
         self.is_view: bool = False

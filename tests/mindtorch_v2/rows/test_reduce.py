@@ -83,6 +83,21 @@ def test_out_of_several_results() -> None:
         torch.max(x, 0, out=(torch.empty(2, dtype=torch.float64), indices))
 
 
+def test_out_of_several_results_once_they_were_given() -> None:
+    x = torch.tensor([[1.0, 5.0], [7.0, 3.0]])
+    values, indices = torch.empty(2), torch.empty(2, dtype=torch.int64)
+    for out in ((values, indices), [values, indices], (values, indices)):
+        got = torch.max(x, 0, out=out)
+        assert got.values is values and got.indices is indices and values.tolist() == [7.0, 5.0]
+    for wrong in ((values,), (values, indices, values), values, (values, 1), (values, None)):
+        with pytest.raises(TypeError):
+            torch.max(x, 0, out=wrong)
+    with pytest.raises(RuntimeError, match="dtype"):
+        torch.max(x, 0, out=(values, values))
+    q, r = torch.linalg.qr(x, out=(torch.empty(0), torch.empty(0)))
+    assert torch.allclose(q @ r, x)
+
+
 # -- which node ---------------------------------------------------------------------------------------------------
 def test_nodes_of_reductions() -> None:
     x = torch.tensor([[1.0, 5.0], [7.0, 3.0]], requires_grad=True)
