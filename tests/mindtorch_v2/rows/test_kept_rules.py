@@ -49,6 +49,25 @@ def test_rules_are_asked_once_for_the_same_metadata() -> None:
     assert asked[11:] == list(range(3, 2000))
 
 
+def test_the_same_objects_with_other_metadata() -> None:
+    F = torch.nn.functional
+    x, w, size, pads = torch.arange(32.0).reshape(1, 2, 4, 4), torch.ones(2, 2, 3, 3), (2, 2), (1, 1, 1, 1)
+    for _ in range(2):
+        assert F.avg_pool2d(x, size).shape == (1, 2, 2, 2) and F.max_pool2d(x, size).shape == (1, 2, 2, 2)
+        assert F.avg_pool2d(x, size, 1).shape == (1, 2, 3, 3) and F.avg_pool2d(x, size, (1, 2)).shape == (1, 2, 3, 2)
+        assert F.avg_pool2d(x, size, 2, 1).sum() != F.avg_pool2d(x, size, 2, 1, False, False).sum()
+        assert F.pad(x, pads, "reflect").shape == F.pad(x, pads, "replicate").shape == (1, 2, 6, 6)
+        assert not torch.equal(F.pad(x, pads, "reflect"), F.pad(x, pads, "replicate"))
+        assert F.pad(x, (1, 0, 0, 0), "reflect").shape == (1, 2, 4, 5)
+        assert F.pad(x, (0, 1, 0, 0), "reflect")[0, 0, 3, 4] == 14
+        assert F.conv2d(x, w).shape == (1, 2, 2, 2) and F.conv2d(x, w, padding=1).shape == (1, 2, 4, 4)
+        assert F.conv2d(x, w, stride=2).shape == (1, 2, 1, 1) and F.conv_transpose2d(x, w).shape == (1, 2, 6, 6)
+        assert F.conv2d(x, w[:, :1], groups=2).shape == (1, 2, 2, 2)
+    before = F.avg_pool2d(x, size)
+    x.resize_(1, 2, 2, 8)
+    assert F.avg_pool2d(x, size).shape == (1, 2, 1, 4) and before.shape == (1, 2, 2, 2)
+
+
 def test_pooling_after_another_layout_and_dtype() -> None:
     x = torch.arange(32.0).reshape(1, 2, 4, 4)
     pool = torch.nn.functional.avg_pool2d

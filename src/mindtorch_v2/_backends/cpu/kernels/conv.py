@@ -62,7 +62,33 @@ _WINDOWS: Final[dict[Any, Window]] = {}
 _MOST: Final = 512
 
 
-def window(inner: Ints, outer: Ints, kernel: Ints, stride: Ints, padding: Ints, dilation: Ints, groups: int) -> Window:
+@final
+class Last:
+    """What was asked last, which most often is asked again, and the answer behind it."""
+
+    def __init__(self) -> None:
+        self.parts: tuple[Any, ...] = ()
+
+
+_LAST: Final = Last()
+
+
+def window(large: Ints, small: Ints, weight: Ints, stride: Ints, padding: Ints, dilation: Ints, groups: int) -> Window:
+    """The geometry between two shapes of images: `large` is what a plain convolution reads, `small` what it gives."""
+    last = _LAST.parts
+    if (
+        len(last) == 8
+        and large is last[0]
+        and small is last[1]
+        and weight is last[2]
+        and stride is last[3]
+        and padding is last[4]
+        and dilation is last[5]
+        and groups == last[6]
+    ):
+        kept: Window = last[7]
+        return kept
+    inner, outer, kernel = large[2:], small[2:], weight[2:]
     key = (inner, outer, kernel, stride, padding, dilation, groups)
     found = _WINDOWS.get(key)
     if found is None:
@@ -71,6 +97,7 @@ def window(inner: Ints, outer: Ints, kernel: Ints, stride: Ints, padding: Ints, 
         if len(_WINDOWS) >= _MOST:
             _WINDOWS.clear()
         _WINDOWS[key] = found
+    _LAST.parts = (large, small, weight, stride, padding, dilation, groups, found)
     return found
 
 
@@ -237,7 +264,7 @@ def _halves_forward(out: TensorBase, input: TensorBase, weight: TensorBase, bias
     x, w, y = dense(input), dense_as(weight, dt), target(out, dt)
     b = None if bias is None else dense_as(bias, dt)
     small, large = (x, y) if transposed else (y, x)
-    v = window(large._shape[2:], small._shape[2:], w._shape[2:], stride, padding, dilation, groups)
+    v = window(large._shape, small._shape, w._shape, stride, padding, dilation, groups)
     if v.covers and b is None:
         (_input_gradient if transposed else _forward)(x, w, None, y, v)
     elif conv_last.by_way_of(x, w, b, y, v, transposed):
@@ -272,7 +299,7 @@ def convolution(out: Any, input: Any, weight: Any, bias: Any, stride: Ints, padd
                  transposed: bool, output_padding: Ints, groups: int) -> None:
     dt = _compute_dtype(input._dtype)
     if not transposed and is_last(input) and conv_last.forward(
-            out, input, weight, bias, window(input._shape[2:], out._shape[2:], weight._shape[2:], stride, padding,
+            out, input, weight, bias, window(input._shape, out._shape, weight._shape, stride, padding,
                                              dilation, groups)):
         return
     if input._dtype.itemsize == 2 and _halves_forward(out, input, weight, bias, stride, padding, dilation, transposed,
@@ -282,7 +309,7 @@ def convolution(out: Any, input: Any, weight: Any, bias: Any, stride: Ints, padd
     b = None if bias is None else dense_as(bias, dt)
     if 0 not in y._shape:
         small, large = (x, y) if transposed else (y, x)
-        v = window(large._shape[2:], small._shape[2:], w._shape[2:], stride, padding, dilation, groups)
+        v = window(large._shape, small._shape, w._shape, stride, padding, dilation, groups)
         if 0 in x._shape or 0 in w._shape:
             np_view(y)[...] = 0
             _add_bias(y, b)
@@ -298,7 +325,7 @@ def convolution_backward(outs: Any, grad_output: Any, input: Any, weight: Any, b
                           output_mask: Any) -> None:
     dt = _compute_dtype(input._dtype)
     small, large = (input, grad_output) if transposed else (grad_output, input)
-    v = window(large._shape[2:], small._shape[2:], weight._shape[2:], stride, padding, dilation, groups)
+    v = window(large._shape, small._shape, weight._shape, stride, padding, dilation, groups)
     if not transposed and is_last(input):
         if conv_last.backward(outs, grad_output, input, weight, v, output_mask):
             return

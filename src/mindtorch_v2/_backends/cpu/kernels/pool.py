@@ -22,6 +22,7 @@ _pool_mean_last: Final[Any] = _native.pool_mean_last
 _pool_mean_backward: Final[Any] = _native.pool_mean_backward
 _pool_mean_backward_last: Final[Any] = _native.pool_mean_backward_last
 _MOST: Final = 512
+_ONES: Final = (1,)
 
 
 @final
@@ -147,6 +148,8 @@ class Pool:
     def __init__(self, rank: int) -> None:
         self.rank: Final = rank
         self.walks: Final[dict[Any, Walk]] = {}
+        # What was asked last, which most often is asked again, and the answer behind it.
+        self.last: tuple[Any, ...] = ()
 
     def keep(self, key: Any, walk: Walk) -> Walk:
         if len(self.walks) >= _MOST:
@@ -156,12 +159,26 @@ class Pool:
 
     def sliding(self, name: str, shape: Ints, pooled: Ints, kernel_size: Any, stride: Any, padding: Any, dilation: Any,
                 include_padding: bool) -> Walk:
+        last = self.last
+        if (
+            len(last) == 8
+            and shape is last[0]
+            and pooled is last[1]
+            and kernel_size is last[2]
+            and stride is last[3]
+            and padding is last[4]
+            and dilation is last[5]
+            and include_padding is last[6]
+        ):
+            kept: Walk = last[7]
+            return kept
         key = (shape, pooled, kernel_size, stride, padding, dilation, include_padding)
         found = self.walks.get(key)
         if found is None:
             v = sliding(name, self.rank, kernel_size, stride, padding, dilation, False)
             found = self.keep(key, _slide(shape, pooled, self.rank, v.kernel, v.stride, v.padding, v.dilation,
                                           include_padding))
+        self.last = (*key, found)
         return found
 
     def adapted(self, shape: Ints, pooled: Ints) -> Walk:
@@ -179,13 +196,14 @@ class Pool:
     def mean(self, out: TensorBase, x: TensorBase, kernel_size: Any, stride: Any, padding: Any, ceil_mode: Any,
              count_include_pad: bool, divisor_override: Any) -> None:
         if numel(out) > 0:
-            walk = self.sliding("avg_pool", x._shape, out._shape, kernel_size, stride, padding, (1,), count_include_pad)
+            walk = self.sliding("avg_pool", x._shape, out._shape, kernel_size, stride, padding, _ONES,
+                                count_include_pad)
             _mean(out, x, self.rank, walk, divisor_override or 0)
 
     def mean_backward(self, out: TensorBase, grad: TensorBase, x: TensorBase, kernel_size: Any, stride: Any,
                       padding: Any, ceil_mode: Any, count_include_pad: bool, divisor_override: Any) -> None:
         if numel(out) > 0:
-            walk = self.sliding("avg_pool", x._shape, grad._shape, kernel_size, stride, padding, (1,),
+            walk = self.sliding("avg_pool", x._shape, grad._shape, kernel_size, stride, padding, _ONES,
                                 count_include_pad)
             _mean_backward(out, grad, self.rank, walk, divisor_override or 0)
 
