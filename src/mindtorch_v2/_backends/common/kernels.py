@@ -272,7 +272,8 @@ class OutKernel(Kernel):
             targets = targets_of(op, plain)
         else:
             targets = targets_of(op, plain)
-            plain = targets[0].beside(plain, outs[0]._dtype)
+            if targets[0].looks:
+                plain = targets[0].beside(plain, outs[0]._dtype)
             specs = func.infer(plain)
             kernel = func.below(keys & BACKENDS, plain)
             if targets[0].overlap_first:
@@ -282,9 +283,11 @@ class OutKernel(Kernel):
             assert isinstance(out, TensorBase)
             if out._dtype is not specs.dtype:
                 targets[0].check(specs.dtype, out._dtype)
-            check_out(op.overlap, out, plain, out._shape == specs.shape)
-            check_resize(out, specs, plain)
-            fit(out, specs, targets[0])
+            fits = out._shape is specs.shape or out._shape == specs.shape
+            check_out(op.overlap, out, plain, fits)
+            if not fits:
+                check_resize(out, specs, plain)
+                fit(out, specs, targets[0])
             if needs_copy(op.overlap, out, plain) or not kernel.into(func, plain, specs, out):
                 copy_same_device(out, kernel.run(func, plain, keys & BACKENDS))
             bump(out)

@@ -11,6 +11,7 @@ from ..._dtype import dtype
 from ..._dtype_names import cpp_name, tensor_type
 from ..._promotion import can_cast
 from ..._strides import contiguous_strides
+from ..._tensor_base import TensorBase
 
 # How the warning about resizing shows shapes.
 AS_IS: Final = -1
@@ -52,6 +53,7 @@ class Target:
         self.overlap_first: Final = overlap_first
         self.decides: Final = decides
         self.early: Final[Any] = early
+        self.looks: Final = decides or early is not None
 
     def beside(self, args: tuple[Any, ...], got: dtype) -> tuple[Any, ...]:
         """The operator's arguments as they are meant beside an `out` of this dtype."""
@@ -59,7 +61,7 @@ class Target:
             last = len(args) - 1
             if args[last] is None:
                 return args[:last] + (got,)
-        if self.early is not None:
+        if self.early is not None and not are_of(args, got):
             want = self.early(*args)
             if isinstance(want, dtype):
                 self.check(want, got)
@@ -101,6 +103,19 @@ class Target:
         elif self.shown == TURNED and len(sizes) > 1:
             sizes[-1], sizes[-2] = sizes[-2], sizes[-1]
         return sizes
+
+
+def are_of(args: tuple[Any, ...], dt: dtype) -> bool:
+    """Whether all tensors among these, and in lists of theirs, have this dtype; then so has what is made of them."""
+    for a in args:
+        if isinstance(a, TensorBase):
+            if a._dtype is not dt:
+                return False
+        elif isinstance(a, (tuple, list)):
+            for x in a:
+                if isinstance(x, TensorBase) and x._dtype is not dt:
+                    return False
+    return True
 
 
 CAST: Final = Target()
