@@ -101,7 +101,7 @@ def run_function(cls: Any, forward: Any, setup: Any, args: tuple[Any, ...]) -> A
     node._kind = FUNCTION
     node._seq = next_sequence()
     node._is_tensor = tensors
-    node._next = nodes
+    node._next = tuple(nodes)
     node._nrs = nrs
     node.needs_input_grad = tuple(needs)
     set_modes(old | _AUTOGRAD_OFF | _FORWARD_OFF)

@@ -123,7 +123,7 @@ def copy_slices(base: TensorBase, view: TensorBase, inner: Node, target: i64) ->
         if i != target:
             nodes.append(n)
             nrs.append(inner._nrs[i])
-    node._next = nodes
+    node._next = tuple(nodes)
     node._nrs = nrs
     add_meta(node, base._shape, base._dtype, base._device)
     node._payload = Slice(inner, base, view, target)

@@ -113,7 +113,7 @@ class DelayedError:
         if node is not None:
             for i, x in enumerate(args):
                 if x is None:  # an edge to nowhere, where a Function has none
-                    node._next.insert(i, None)
+                    node._next = (*node._next[:i], None, *node._next[i:])
                     node._nrs.insert(i, 0)
         return found if self._count > 1 else found[0]
 

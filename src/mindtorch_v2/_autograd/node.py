@@ -101,7 +101,7 @@ class NodeHooks:
 class Node:
     """One recorded call."""
 
-    _next: list[Node | None]
+    _next: tuple[Node | None, ...]
     _nrs: list[int]
     # What the forward call returned: how many results, the first one's shape, dtype and device, then the others'.
     _results: i64 = 0

@@ -288,7 +288,7 @@ class Formulas(Derivative):
         if n == 1 and self.lists == 0:
             a = args[self.first]
             if isinstance(a, TensorBase):
-                node._next = [behind(a)]
+                node._next = (behind(a),)
                 node._nrs = _ZEROS_1 if a._output_nr == 0 else [int(a._output_nr)]
                 return node
         elif n == 2 and self.lists == 0:
@@ -298,7 +298,7 @@ class Formulas(Derivative):
                 if isinstance(b, TensorBase):
                     e = behind(a)
                     e2 = behind(b)
-                    node._next = [e, e2]
+                    node._next = (e, e2)
                     if e is None:
                         node._need &= 2
                     if e2 is None:
@@ -307,7 +307,7 @@ class Formulas(Derivative):
                         _ZEROS_2 if a._output_nr == 0 and b._output_nr == 0 else [int(a._output_nr), int(b._output_nr)]
                     )
                 else:
-                    node._next = [behind(a), None]
+                    node._next = (behind(a), None)
                     node._nrs = _ZEROS_2 if a._output_nr == 0 else [int(a._output_nr), 0]
                 return node
         self.edges(node, args)
@@ -334,7 +334,7 @@ class Formulas(Derivative):
             else:
                 nodes.append(None)
                 nrs.append(0)
-        node._next = nodes
+        node._next = tuple(nodes)
         node._nrs = nrs
 
     def keep(self, node: Node, args: tuple[Any, ...], need: i64) -> None:
@@ -544,7 +544,7 @@ def materialized(node: Node, grads: list[Any]) -> tuple[Any, ...]:
     return tuple(out)
 
 
-NO_EDGES: Final[list[Node | None]] = []
+NO_EDGES: Final[tuple[Node | None, ...]] = ()
 ZEROS: Final[list[list[int]]] = [[0] * n for n in range(8)]
 
 
