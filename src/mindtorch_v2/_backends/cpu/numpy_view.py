@@ -11,6 +11,7 @@ from typing import Any, Final
 from ... import _native
 from ..._dispatch.keys import CPU as CPU_KEY
 from ..._dtype import dtype as DType
+from ..._mypyc import i64
 from ..._tensor_base import TensorBase, is_contiguous, numel
 from ..common.kernels import bounds_checked
 
@@ -27,17 +28,21 @@ def np_view(t: TensorBase) -> Any:
     if len(t._shape) > _MOST_DIMS:
         raise RuntimeError(f"only tensors with up to {_MOST_DIMS} dims are supported")
     dt = t._dtype.np
-    item = dt.itemsize
-    if numel(t) > 0:
-        bounds_checked(t, t._shape, t._stride, t._offset)  # the storage may have shrunk since the tensor was made
-    if is_contiguous(t) and numel(t) > 0:
+    item = int(t._dtype.itemsize)
+    count = numel(t)
+    if count > 0 and is_contiguous(t):
+        held: i64 = t._storage.nbytes // item
+        if count > held - t._offset:  # the storage may have shrunk since the tensor was made
+            bounds_checked(t, t._shape, t._stride, t._offset)
         return numpy.ndarray(t._shape, dt, _part(t._storage), t._offset * item)
+    if count > 0:
+        bounds_checked(t, t._shape, t._stride, t._offset)
     if prod([n for n in t._shape if n]) > _MOST_BYTES // item:
         # NumPy counts the bytes of elements that share memory, and dimensions besides an empty one.
         raise RuntimeError(
             f"Storage size calculation overflowed with sizes={list(t._shape)} and strides={list(t._stride)}"
         )
-    if numel(t) == 0:
+    if count == 0:
         return numpy.empty(t._shape, dt)
     return numpy.ndarray(t._shape, dt, _part(t._storage), t._offset * item, tuple([s * item for s in t._stride]))
 

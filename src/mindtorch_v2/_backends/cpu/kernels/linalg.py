@@ -17,6 +17,10 @@ from ..blas import share_threads
 from ..numpy_view import np_view
 from .dense import deliver, dense, target
 
+_reduce: Final[Any] = _native.reduce
+_item: Final[Any] = _native.item
+_SUM: Final = _native.SUM
+
 # NumPy allows for 64, its own counted.
 _MOST_BATCHES = 32
 
@@ -91,6 +95,14 @@ def _written(out: TensorBase) -> TensorBase:
 def _no_failure(info: TensorBase) -> None:
     """LAPACK's answer where nothing went wrong."""
     _native.fill(info._storage, int(info._offset), info._stride, info._dtype.code, info._shape, 0)
+
+
+def _sums_up(t: TensorBase) -> bool:
+    """Whether the sum of all elements is finite; then so are they."""
+    code = t._dtype.code
+    total = _reduce(_SUM, t._storage, int(t._offset), t._stride, code, None, 0, (0,) * len(t._shape), code, t._shape,
+                    code, 1)
+    return isfinite(abs(_item(total, 0, code)))
 
 
 # What `csrc/kernels/orthogonal.cpp` serves.
@@ -406,7 +418,7 @@ def eigh(outs: Any, A: Any, UPLO: str, compute_v: bool) -> None:
     a = np_view(A)
     if a.size == 0:
         return
-    if compute_v and a.ndim == 2 and isfinite(a.sum().real):
+    if compute_v and a.ndim == 2 and _sums_up(A):
         (evd,) = lapack(("heevd" if a.dtype.kind == "c" else "syevd",), a)
         values, vectors, status = evd(a, compute_v=1, lower=1 if lower else 0)
         if status == 0:
@@ -488,7 +500,7 @@ def svd(outs: Any, A: Any, full_matrices: bool, compute_uv: bool, driver: str | 
     if not compute_uv and _spectrum(outs[1], A, False):
         return
     a = np_view(A)
-    if a.size and isfinite(a.sum().real) and _svd_each(outs, a, full_matrices, compute_uv):
+    if a.size and _sums_up(A) and _svd_each(outs, a, full_matrices, compute_uv):
         return
     finite = _check_numbers(a, "svd", "contained non-finite values")
     views = [np_view(out) for out in (outs if compute_uv else outs[1:2])]
