@@ -38,15 +38,20 @@ class Cat(OneResult):
 
     def launch(self, op: Op, args: tuple[Any, ...], s: Spec, out: Any, offset: int, stride: tuple[int, ...],
                code: int) -> Any:
-        parts: list[Any] = []
-        for x in args[0]:
+        tensors: tuple[Any, ...] = args[0]
+        parts: list[Any] = [None] * (5 * len(tensors))
+        at: i64 = 0
+        for x in tensors:
             t: TensorBase = x
             if not skipped(t) or len(s.shape) == 1:
-                parts.append(t._storage)
-                parts.append(int(t._offset))
-                parts.append(t._stride)
-                parts.append(t._dtype.code)
-                parts.append(t._shape)
+                parts[at] = t._storage
+                parts[at + 1] = int(t._offset)
+                parts[at + 2] = t._stride
+                parts[at + 3] = t._dtype.code
+                parts[at + 4] = t._shape
+                at += 5
+        if at < len(parts):
+            del parts[at:]
         dim: i64 = args[1]
         if dim < 0:
             dim += len(s.shape)
@@ -71,21 +76,24 @@ class Stack(OneResult):
         sizes = list(s.shape)
         sizes[dim] = 1
         shape = tuple(sizes)
-        parts: list[Any] = []
+        tensors: tuple[Any, ...] = args[0]
+        parts: list[Any] = [None] * (5 * len(tensors))
+        at: i64 = 0
         last: tuple[int, ...] = ()
         widened: tuple[int, ...] = (1,)
-        for x in args[0]:
+        for x in tensors:
             t: TensorBase = x
-            if t._stride != last:
+            if t._stride is not last and t._stride != last:
                 last = t._stride
                 steps = list(last)
                 steps.insert(dim, 1)
                 widened = tuple(steps)
-            parts.append(t._storage)
-            parts.append(int(t._offset))
-            parts.append(widened)
-            parts.append(t._dtype.code)
-            parts.append(shape)
+            parts[at] = t._storage
+            parts[at + 1] = int(t._offset)
+            parts[at + 2] = widened
+            parts[at + 3] = t._dtype.code
+            parts[at + 4] = shape
+            at += 5
         return _join(out, offset, stride, code, s.shape, dim, parts)
 
 
