@@ -307,6 +307,7 @@ MT_INLINE void sum_tap(const T* row, int64_t offset, const int64_t* first, const
 }
 
 constexpr int64_t WIDE = 5;  // elements of a window's row from which it is summed by itself
+constexpr int64_t FEW = 32;  // elements of a row of windows that are not worth more than to be added one by one
 
 // The rows [y0, y1) of the planes [z0, z1), added up: `sums` has a plane's width.
 template <class T>
@@ -318,6 +319,19 @@ MT_INLINE void add_rows(const T* x, T* sums, const Triple& in, int64_t z0, int64
 #pragma GCC ivdep
             for (int64_t c = 0; c < in.w; ++c) sums[c] = (T)(sums[c] + row[c]);
         }
+}
+
+template <class T>
+void sum_few(const T* x, T* out, const Ranges& r, size_t i, size_t j, const int64_t* first, const int64_t* last) {
+    for (int64_t k = 0; k < r.out.w; ++k) {
+        T sum{};
+        for (int64_t z = r.start[i]; z < r.end[i]; ++z)
+            for (int64_t y = r.start[j]; y < r.end[j]; ++y) {
+                const T* row = x + (z * r.in.h + y) * r.in.w;
+                for (int64_t c = first[k]; c < last[k]; ++c) sum = (T)(sum + row[c]);
+            }
+        out[k] = sum;
+    }
 }
 
 // A row of windows: first all their rows are added up, then the elements of each.
@@ -351,7 +365,9 @@ void mean_rows(const T* x, T* out, const Ranges& r, const std::vector<int64_t>& 
     const size_t h = (size_t)r.out.d, w = h + (size_t)r.out.h;
     for (size_t i = 0; i < h; ++i)
         for (size_t j = h; j < w; ++j, out += r.out.w) {
-            sum_windows(x, out, r, i, j, r.start.data() + w, r.end.data() + w, taps, sums);
+            const int64_t *first = r.start.data() + w, *last = r.end.data() + w;
+            if (r.out.w * taps <= FEW) sum_few(x, out, r, i, j, first, last);
+            else sum_windows(x, out, r, i, j, first, last, taps, sums);
             for (int64_t k = 0; k < r.out.w; ++k)
                 out[k] =
                     mean_of_sum(out[k], divisor ? divisor : window_count(count[i], count[j], count[w + (size_t)k]));
