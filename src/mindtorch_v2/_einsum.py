@@ -47,13 +47,17 @@ class _Product(NamedTuple):
 
 
 class _Part(NamedTuple):
-    """One operand with its dimensions in the order of the result: new ones at `places`, the last ones summed."""
+    """One operand with its dimensions in the order of the result: new ones at `places`, the last ones summed. Before,
+    `diagonals` of pairs of dimensions, which become the last one."""
 
     order: tuple[int, ...]
     places: tuple[int, ...]
     summed: tuple[int, ...]
+    diagonals: tuple[tuple[int, int], ...] = ()
 
     def of(self, t: Any) -> Any:
+        for first, second in self.diagonals:
+            t = t.diagonal(0, first, second)
         t = t.permute(self.order)
         for d in self.places:
             t = t.unsqueeze(d)
@@ -81,12 +85,27 @@ def _distinct(equation: str, shapes: tuple[tuple[int, ...], ...]) -> tuple[list[
 @lru_cache(256)
 def alone(equation: str, shape: tuple[int, ...]) -> _Part | None:
     """What is done with the only operand, of this shape."""
-    found = _distinct(equation, (shape,))
-    if found is None:
+    if "." in equation or "," in equation.partition("->")[0]:
         return None
-    (labels,), wanted = found
+    (labels,), wanted = from_equation(equation, 1)
+    if len(labels) != len(shape):
+        return None
+    if wanted is None:
+        wanted = sorted(s for s in labels if labels.count(s) == 1)
+    sizes, diagonals = list(shape), []
+    while len(set(labels)) < len(labels):
+        first = next(i for i, s in enumerate(labels) if labels.count(s) > 1)
+        second = labels.index(labels[first], first + 1)
+        if sizes[first] != sizes[second]:
+            return None
+        diagonals.append((first, second))
+        for each in (labels, sizes):
+            del each[second]
+            each.append(each.pop(first))
+    if len(set(wanted)) < len(wanted) or not set(wanted) <= set(labels):
+        return None
     order = wanted + sorted(set(labels) - set(wanted))
-    return _Part(tuple(labels.index(s) for s in order), (), tuple(range(len(wanted), len(order))))
+    return _Part(tuple(labels.index(s) for s in order), (), tuple(range(len(wanted), len(order))), tuple(diagonals))
 
 
 @lru_cache(256)

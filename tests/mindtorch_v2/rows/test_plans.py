@@ -17,7 +17,7 @@ SIZES = {"i": 2, "j": 3, "k": 4, "l": 5, "b": 2}
 EQUATIONS = (
     *("ij,jk,kl->il", "i,ij,j->", "ij,jk,kl,li->", "i,j,k->kji", "ij,kl,jk->li", "ij,ij,ij->ij", "ij,jk,ki->i"),
     *("...ij,...jk->...ik", "...ij,...jk", "...i,...i,...i", "b...i,b...i->b...", "...ij->ij", "i...->...i"),
-    *("ij,j,k->ik", "ij,kl->", "ii->i", "ii,i->i"),
+    *("ij,j,k->ik", "ij,kl->", "ii->i", "ii,i->i", "ii", "iij->j", "jii->ij", "iii->i", "ibi->bi", "b...ii->b..."),
 )
 
 
