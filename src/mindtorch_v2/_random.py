@@ -39,6 +39,7 @@ from ._ops import random as _rows
 from ._ops.rules.random import check_std
 from ._ops.rules.shape import placed
 from ._read_only import seal
+from ._sizes import is_long
 from ._tensor_base import TensorBase, make
 from ._tensor_base import requires_grad as requires_grad_of
 
@@ -594,6 +595,10 @@ def normal(
     """normal(mean, std, size=None, *, generator=None, out=None, ...): means and deviations are tensors or numbers."""
     if unknown:
         raise stray("normal", (mean, std, size), unknown)
+    if type(mean) is float and type(std) is float and type(size) is tuple and out is None and generator is None:
+        check_std(std)
+        made = empty(size, dtype=dtype, layout=layout, device=device, pin_memory=pin_memory)
+        return _finish(_rows.NORMAL.call((made, mean, std, None)), requires_grad)
     if mean is _MISSING and size is not None:
         raise TypeError('normal() missing 1 required positional arguments: "mean"')
     if mean is _MISSING or (size is not None and std is _MISSING):
@@ -641,9 +646,15 @@ def _from(fname: str, given: Any, others: dict[str, Any], default: Any) -> Any:
     return default if given is None else given
 
 
+# Ints below are floats as they stand.
+_EXACT = 1 << 53
+
+
 def _float(fname: str, name: str, position: int, x: Any) -> Any:
     if type(x) is float:
         return x
+    if type(x) is int and abs(x) < _EXACT:
+        return float(x)
     return need(fname, Arg(name, "float", False, False, 0, "", False, False, False, None), position, x)
 
 
@@ -666,6 +677,8 @@ def normal_(self: Any, mean: Any = 0.0, std: Any = 1.0, *, generator: Any = None
 
 def random_(self: Any, *given: Any, to: Any = None, generator: Any = None, **others: Any) -> Any:
     """random_(from=0, to=None, *, generator=None): integers from [from, to), or any that the dtype holds exactly."""
+    if len(given) == 2 and to is None and not others and all([type(x) is int and is_long(x) for x in given]):
+        return _rows.RANDOM.row.inplace_op.call((self, *given, _generator("random_", generator)))
     g = _generator("random_", generator)
     low = _from("random_", None, others, None)
     values = list(given)

@@ -66,6 +66,8 @@ def tensordot(a: Any, b: Any, dims: Any = 2, out: Any = None) -> Any:
                 f"containing two lists, but got dims={dims}"
             )
         first, second = dims
+    if out is None and isinstance(dims, int):
+        return _TENSORDOT.ops[0].call((a, b, first, second))
     return _TENSORDOT.invoke((a, b, first, second), {} if out is None else {"out": out})
 
 
@@ -217,7 +219,7 @@ def block_diag(*tensors: Any) -> Any:
         from ._creation import empty
 
         return empty((1, 0))
-    width = sum(b._shape[1] for b in blocks)
+    width = sum([b._shape[1] for b in blocks])
     pad, cat = registry.get("constant_pad_nd"), registry.get("cat")
     rows, at = [], 0
     for b in blocks:

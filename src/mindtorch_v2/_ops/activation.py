@@ -16,6 +16,7 @@ from .rules.dtype_checks import COMPLEX, FLOATS, Choose, check_number
 from .table import PointwiseRule, composite, grad_when_written, op
 
 _where = registry.get("where")
+_clamp = registry.get("clamp")
 
 
 def hidden(schema: str, **row: Any) -> Op:
@@ -91,8 +92,9 @@ def threshold_parts(self: Any, threshold: Any, value: Any) -> Any:
 
 def _whole(self: Any, number: Any) -> Any:
     """A bound as the tensor's dtype holds it."""
-    check_number(number, self.dtype)
-    return int(number) if not self.dtype.is_inexact else number
+    dt = self._dtype
+    check_number(number, dt)
+    return number if dt.is_inexact else int(number)
 
 
 def _leaky_relu_backward(grad_output: Any, self: Any, negative_slope: float, self_is_result: bool) -> Any:
@@ -146,7 +148,7 @@ _hard_backward: Op = hidden(
               self=lambda g: zeros_like(g)))
 _hardtanh: Op = hidden(
     "hardtanh(Tensor self, Scalar min_val=-1, Scalar max_val=1) -> Tensor", meta=HardtanhRule(), inplace=True, out=True,
-    kernel=lambda self, min_val, max_val: self.clamp(_whole(self, min_val), _whole(self, max_val)),
+    kernel=lambda self, min_val, max_val: _clamp.call((self, _whole(self, min_val), _whole(self, max_val))),
     grad=dict(self=lambda g, self, min_val, max_val: _hard_backward.call((g, self, min_val, max_val))))
 composite("relu6(Tensor self) -> Tensor", lambda self: _hardtanh.call((self, 0, 6)), function=False, method=False)
 composite("relu6_(Tensor(a!) self) -> Tensor(a!)", lambda self: _hardtanh.row.inplace_op.call((self, 0, 6)),

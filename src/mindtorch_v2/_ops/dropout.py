@@ -88,7 +88,7 @@ def _noise(input: Any, p: float, train: bool, feature: bool) -> Any:
         return 0
     if feature and len(input._shape) < 2:
         raise RuntimeError("Feature dropout requires at least 2 dimensions in the input")
-    shape = (*input._shape[:2], *(1 for _ in input._shape[2:])) if feature else input._shape
+    shape = (*input._shape[:2], *(1,) * (len(input._shape) - 2)) if feature else input._shape
     return _DRAW.call((NEW_EMPTY.call((input.detach(), shape, None, None, None, False)), 1 - p, None))
 
 

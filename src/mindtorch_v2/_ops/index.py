@@ -193,21 +193,21 @@ composite("argwhere(Tensor self) -> Tensor", _argwhere)
 def _take_along_dim(self: Any, indices: Any, dim: int | None = None) -> Any:
     if dim is None:
         return self.reshape(-1).gather(0, indices.reshape(-1))
-    if self.ndim != indices.ndim:
+    if len(self._shape) != len(indices._shape):
         raise RuntimeError("torch.take_along_dim(): input and indices should have the same number of dimensions, but "
                            f"got {self.ndim} dimensions for input, and {indices.ndim} dimensions for indices")
-    d = wrap_dim(dim, self.ndim)
-    if self.ndim == 0:
+    own, other = self._shape, indices._shape
+    d = wrap_dim(dim, len(own))
+    if not own:
         raise IndexError("Dimension specified as 0 but tensor has no dimensions")
-    if indices.dtype is not int64:
+    if indices._dtype is not int64:
         raise RuntimeError("torch.take_along_dim(): dtype of indices should be Long but got "
-                           f"{indices.dtype.scalar_name}")
-    shape = broadcast_shapes(self.shape[:d] + (1,) + self.shape[d + 1:],
-                             indices.shape[:d] + (1,) + indices.shape[d + 1:])
+                           f"{indices._dtype.scalar_name}")
+    shape = broadcast_shapes(own[:d] + (1,) + own[d + 1:], other[:d] + (1,) + other[d + 1:])
     mine, theirs = list(shape), list(shape)
-    mine[d], theirs[d] = self.shape[d], indices.shape[d]
+    mine[d], theirs[d] = own[d], other[d]
     # PyTorch wraps indices of any size when a dimension is named.
-    return self.expand(mine).gather(d, indices.remainder(self.shape[d]).expand(theirs))
+    return self.expand(mine).gather(d, indices.remainder(own[d]).expand(theirs))
 
 
 composite("take_along_dim(Tensor self, Tensor indices, int? dim=None) -> Tensor", _take_along_dim, out=True)

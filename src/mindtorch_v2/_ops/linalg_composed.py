@@ -512,8 +512,8 @@ def _in_cheapest_order(parts: list[Any]) -> Any:
     if n == 3:
         a, b, c = parts
         if size[0] * size[2] * (size[1] + size[3]) > size[1] * size[3] * (size[0] + size[2]):
-            return a.mm(b.mm(c))
-        return a.mm(b).mm(c)
+            return _MM.call((a, _MM.call((b, c))))
+        return _MM.call((_MM.call((a, b)), c))
     cost = [[0] * n for _ in range(n)]
     split = [[0] * n for _ in range(n)]
     for length in range(1, n):

@@ -112,14 +112,17 @@ def _vector(name: str, argument: str, t: Any) -> None:
         raise RuntimeError(f"{name}: Expected 1-D argument {argument}, but got {len(t._shape)}-D")
 
 
+_UNSQUEEZE: Op = registry.get("unsqueeze")
+
+
 def _outer(self: Any, vec2: Any) -> Any:
-    return self.unsqueeze(1) * vec2
+    return _UNSQUEEZE.call((self, 1)) * vec2
 
 
 def _checked_outer(self: Any, vec2: Any) -> Any:
     _vector("outer", "self", self)
     _vector("outer", "vec2", vec2)
-    return self.reshape((self._shape[0], 1)) * vec2
+    return ROWS.reshape.call((self, (self._shape[0], 1))) * vec2
 
 
 composite("outer(Tensor self, Tensor vec2) -> Tensor", _checked_outer, out=True)

@@ -21,6 +21,7 @@ from .table import composite, op
 
 Ints = tuple[int, ...]
 _COUNT = {2: "two", 3: "three"}
+_UNSQUEEZE, _SQUEEZE = registry.get("unsqueeze"), registry.get("squeeze.dim")
 
 
 class Sliding(NamedTuple):
@@ -249,7 +250,7 @@ def _max_1d(self: Any, kernel_size: Ints, stride: Ints, padding: Ints, dilation:
 
 def _max_1d_alone(self: Any, kernel_size: Ints, stride: Ints, padding: Ints, dilation: Ints, ceil_mode: bool) -> Any:
     rows = check_max_1d(self._shape, self._dtype, kernel_size, stride, padding, dilation, ceil_mode)
-    return _MAX_2D.call((self.unsqueeze(-2), *rows, ceil_mode))[0].squeeze(-2)
+    return _SQUEEZE.call((_MAX_2D.call((_UNSQUEEZE.call((self, -2)), *rows, ceil_mode))[0], -2))
 
 
 _ONE = "int[1] kernel_size, int[1] stride=[], int[1] padding=0"
@@ -315,15 +316,21 @@ def _check_dims(x: Any, name: str, most: int) -> None:
                            f"(while checking arguments for {name})")
 
 
-def _avg_1d(self: Any, kernel_size: Ints, stride: Ints, padding: Ints, ceil_mode: bool, count_include_pad: bool) -> Any:
-    _check_dims(self, "avg_pool1d", 3)
+@kept
+def _rows_of_means(kernel_size: Ints, stride: Ints, padding: Ints) -> tuple[Ints, Ints, Ints]:
+    """The windows as those of images that are one high."""
     if len(kernel_size) != 1 or len(stride) > 1 or len(padding) != 1:
         for values, name in ((kernel_size, "kernel_size"), (stride or (1,), "stride"), (padding, "padding")):
             if len(values) != 1:
                 raise RuntimeError(f"avg_pool1d() argument '{name}' should contain one int (got {len(values)})")
-    out = _MEAN_2D.call((self.unsqueeze(-2), (1, *kernel_size), (1, *(stride or kernel_size)), (0, *padding), ceil_mode,
-                         count_include_pad, None))
-    return out.squeeze(-2)
+    return (1, *kernel_size), (1, *(stride or kernel_size)), (0, *padding)
+
+
+def _avg_1d(self: Any, kernel_size: Ints, stride: Ints, padding: Ints, ceil_mode: bool, count_include_pad: bool) -> Any:
+    _check_dims(self, "avg_pool1d", 3)
+    rows = _rows_of_means(kernel_size, stride, padding)
+    out = _MEAN_2D.call((_UNSQUEEZE.call((self, -2)), *rows, ceil_mode, count_include_pad, None))
+    return _SQUEEZE.call((out, -2))
 
 
 composite(f"avg_pool1d(Tensor self, {_ONE}, bool ceil_mode=False, bool count_include_pad=True) -> Tensor", _avg_1d,
@@ -359,8 +366,15 @@ def _need_gradient(grad_output: Any, name: str) -> None:
                                f"{i} being empty")
 
 
+def _negative(sizes: Ints) -> bool:
+    for n in sizes:
+        if n < 0:
+            return True
+    return False
+
+
 def _declare_adaptive_mean(rank: int) -> None:
-    mean = f"adaptive_avg_pool{rank}d"
+    mean, ones = f"adaptive_avg_pool{rank}d", (1,) * rank
 
     @KeptRule
     def mean_meta(self: Any, output_size: Ints) -> Spec:
@@ -398,11 +412,11 @@ def _declare_adaptive_mean(rank: int) -> None:
     def adaptive_mean(self: Any, output_size: Ints) -> Any:
         if len(output_size) != rank:
             raise RuntimeError(f"{mean}: output_size must be {rank}")
-        if any(s < 0 for s in output_size):
+        if _negative(output_size):
             raise RuntimeError(f"{mean}: elements of output_size must be greater than or equal to 0 but received "
                                # PyTorch's text lacks the space before the third.
                                f"{{{', '.join(map(str, output_size[:2]))}{''.join(f',{s}' for s in output_size[2:])}}}")
-        if all(s == 1 for s in output_size) and len(self._shape) >= rank and 0 not in self._shape[-rank:]:
+        if output_size == ones and len(self._shape) >= rank and 0 not in self._shape[-rank:]:
             _need(self, mean, False)
             _adapted(self, output_size, mean, rank, "")
             out = self.mean(tuple(range(-rank, 0)), True)
@@ -464,7 +478,7 @@ def _one_size(output_size: Ints, name: str) -> None:
 def _adaptive_avg_1d(self: Any, output_size: Ints) -> Any:
     _check_dims(self, "adaptive_avg_pool1d", 3)
     _one_size(output_size, "adaptive_avg_pool1d")
-    return _ADAPTIVE_MEAN.call((self.unsqueeze(-2), (1, *output_size))).squeeze(-2)
+    return _SQUEEZE.call((_ADAPTIVE_MEAN.call((_UNSQUEEZE.call((self, -2)), (1, *output_size))), -2))
 
 
 def _adaptive_max_1d(self: Any, output_size: Ints) -> Any:
@@ -474,8 +488,8 @@ def _adaptive_max_1d(self: Any, output_size: Ints) -> Any:
         if i > 0 and n == 0:
             raise RuntimeError("adaptive_max_pool1d(): Expected input to have non-zero size for non-batch dimensions, "
                                f"but input has sizes {list(self._shape)} with dimension {i} being empty")
-    out, places = _ADAPTIVE_MAX.call((self.unsqueeze(-2), (1, *output_size)))
-    return out.squeeze(-2), places.squeeze(-2)
+    out, places = _ADAPTIVE_MAX.call((_UNSQUEEZE.call((self, -2)), (1, *output_size)))
+    return _SQUEEZE.call((out, -2)), _SQUEEZE.call((places, -2))
 
 
 composite("adaptive_avg_pool1d(Tensor self, int[1] output_size) -> Tensor", _adaptive_avg_1d, method=False)

@@ -123,12 +123,12 @@ def _pad(sequences: Any, batch_first: bool, padding_value: float, padding_side: 
     shape = (batch, longest) if batch_first else (longest, batch)
     out = first.detach().new_full((*shape, *rest), padding_value)
     starts = [longest - n if padding_side == "left" else 0 for n in lengths]
-    alike = all(s._shape[1:] == rest and s._dtype is first._dtype and s._device == first._device for s in sequences)
-    if alike and (batch > _FEW or any(requires_grad(s) for s in sequences)):
+    alike = all([s._shape[1:] == rest and s._dtype is first._dtype and s._device == first._device for s in sequences])
+    if alike and (batch > _FEW or any([requires_grad(s) for s in sequences])):
         return _scattered(out, sequences, lengths, starts, batch_first)
     for i, (s, n, start) in enumerate(zip(sequences, lengths, starts)):
         place = out.select(0, i) if batch_first else out.select(1, i)
-        place.narrow(0, start, n).copy_(s)
+        (place if n == longest else place.narrow(0, start, n)).copy_(s)
     return out
 
 

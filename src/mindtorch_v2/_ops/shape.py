@@ -76,7 +76,7 @@ def _atleast_2d(self: Any) -> Any:
 
 
 def _atleast_3d(self: Any) -> Any:
-    n = self.dim()
+    n = len(self._shape)
     if n >= 3:
         return self
     if n == 2:
@@ -87,7 +87,7 @@ def _atleast_3d(self: Any) -> Any:
 
 
 def _as_column(self: Any) -> Any:
-    return self if self.dim() >= 2 else view.VIEW.call((view._contiguous(self), (numel(self), 1)))
+    return self if len(self._shape) >= 2 else view.VIEW.call((view._contiguous(self), (numel(self), 1)))
 
 
 _joined("hstack", _atleast_1d, 1, lambda parts: 0 if len(parts[0]._shape) == 1 else 1)
@@ -386,6 +386,10 @@ def _repeat_interleave_tensor(self: Any, repeats: Any, dim: int | None, output_s
     return view.read_alike(view.read_alike(self, self).index_select(d, index), self)
 
 
+# Places that are listed in Python.
+_FEW = 64
+
+
 def _interleave_index(repeats: Any, output_size: int | None) -> Any:
     """0 repeats[0] times, 1 repeats[1] times, ..."""
     if repeats.dim() != 1:
@@ -397,13 +401,15 @@ def _interleave_index(repeats: Any, output_size: int | None) -> Any:
     if repeats._device.type != "cpu":
         return _interleave_on_device(repeats, output_size)
     counts = repeats.tolist()
-    if any(c < 0 for c in counts):
+    if counts and min(counts) < 0:
         raise RuntimeError("repeats can not be negative")
     total = sum(counts)
     dense_bytes((total,), repeats._dtype.itemsize)
     out = repeats.new_empty((total if output_size is None else output_size,))
     if numel(out) != total:
         raise RuntimeError("allocated size does not match required size")
+    if total <= _FEW:
+        return repeats.new_tensor([i for i, count in enumerate(counts) for _ in range(count)])
     import numpy
 
     from .._from_data import from_numpy

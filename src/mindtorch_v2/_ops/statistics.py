@@ -19,6 +19,7 @@ from .rules.pointwise import broadcast_shapes, promoted
 from .table import composite, op
 
 _cat = registry.get("cat")
+_narrow = registry.get("narrow")
 # Ranks are computed in the tensor's dtype, and float32 counts no farther.
 _MOST_RANKED = 1 << 24
 _MODES = ("linear", "lower", "higher", "midpoint", "nearest")
@@ -103,14 +104,14 @@ def _diff(self: Any, n: int, dim: int, prepend: Any, append: Any) -> Any:
         raise RuntimeError("diff expects input to be at least one-dimensional")
     if n < 0:
         raise RuntimeError(f"order must be non-negative but got {n}")
-    d = wrap_dim(dim, self.dim())
+    d = wrap_dim(dim, len(self._shape))
     if n == 0:
         return registry.get("zeros_like").call((self, None, None, None, None, None)).copy_(self)
     for other in (prepend, append):
         if other is not None and other.dim() != self.dim():
             raise RuntimeError("diff expects prepend or append to be the same dimension as input")
-        for i in range(self.dim()):
-            if other is not None and i != d and other._shape[i] != self._shape[i]:
+        for i in range(self.dim() if other is not None else 0):
+            if i != d and other._shape[i] != self._shape[i]:
                 raise RuntimeError(
                     "diff expects the shape of tensor to prepend or append to match that of input except along the "
                     f"differencing dimension; input.size({i}) = {self._shape[i]}, but got tensor.size({i}) = "
@@ -120,7 +121,8 @@ def _diff(self: Any, n: int, dim: int, prepend: Any, append: Any) -> Any:
     if n >= self._shape[d]:
         return self.narrow(d, 0, 0).clone()
     for _ in range(n):
-        high, low = self.narrow(d, 1, self._shape[d] - 1), self.narrow(d, 0, self._shape[d] - 1)
+        rest = self._shape[d] - 1
+        high, low = _narrow.call((self, d, 1, rest)), _narrow.call((self, d, 0, rest))
         self = high.logical_xor(low) if self._dtype is bool_ else high - low
     return self
 
@@ -282,7 +284,8 @@ def _renorm(self: Any, p: Any, dim: int, maxnorm: Any) -> Any:
     wide = float32 if self._dtype.itemsize == 2 else None
     size = self.norm(p, _others(self, dim), True, dtype=wide)
     factor = registry.get("where").call((size > maxnorm, maxnorm / (size + 1e-7), 1.0))
-    return (self * factor).to(self._dtype)
+    scaled = self * factor
+    return scaled if scaled._dtype is self._dtype else scaled.to(self._dtype)
 
 
 def _renorm_grad(g: Any, self: Any, p: Any, dim: int, maxnorm: Any) -> Any:

@@ -14,7 +14,7 @@ from .._dispatch import registry
 from .._dispatch.op import Op, Spec
 from .._layout import contiguous_format
 from .._sizes import dense_bytes
-from .._tensor_base import TensorBase, alias, numel
+from .._tensor_base import TensorBase, alias, is_contiguous, numel
 from . import copy, shape, view
 from .rules.base import KeptRule, wrap_dim
 from .rules.layout import preserved_strides
@@ -122,8 +122,11 @@ def _written(name: str, seen: Op, out: bool = False) -> None:
         return Spec(self._shape, _strides(self), self._dtype, self._dtype, self._device)
 
     def kernel(self: Any, src: Any, *args: Any) -> Any:
-        out = self.new_empty_strided(self._shape, _strides(self))
-        out.copy_(self)
+        if is_contiguous(self):
+            out = copy.CLONE.call((self, contiguous_format))
+        else:
+            out = self.new_empty_strided(self._shape, _strides(self))
+            out.copy_(self)
         seen.call((out, *args)).copy_(src)
         return out
 

@@ -13,6 +13,7 @@ from .._dispatch.op import Op, Spec
 from .._dtype import int64
 from .._sizes import LONG_MAX
 from .composites.formulas import in_format
+from .kept import kept
 from .rules.base import KeptRule, like, wrap_dim
 from .rules.layout import in_format_of
 from .table import composite, op
@@ -246,28 +247,34 @@ def _cubic_weights(t: Any) -> list[Any]:
 
 
 def check_grid(input: Any, grid: Any, rank: int | None, mode: int, padding: int) -> None:
-    n = len(input._shape)
-    if n == 0 or not grid._shape:
+    _check_grid(input._shape, grid._shape, input._dtype, grid._dtype, input._device.type, rank, mode, padding)
+
+
+@kept
+def _check_grid(sizes: Ints, places: Ints, dt: Any, grid_dt: Any, device: str, rank: int | None, mode: int,
+                padding: int) -> None:
+    n = len(sizes)
+    if n == 0 or not places:
         raise IndexError("Dimension specified as 0 but tensor has no dimensions")
-    if input._shape[0] != grid._shape[0]:
+    if sizes[0] != places[0]:
         raise RuntimeError("grid_sampler(): expected grid and input to have same batch size, but got input with sizes "
-                           f"{list(input._shape)} and grid with sizes {list(grid._shape)}")
-    if len(grid._shape) > 1 and grid._shape[-1] != n - 2:
+                           f"{list(sizes)} and grid with sizes {list(places)}")
+    if len(places) > 1 and places[-1] != n - 2:
         raise RuntimeError(f"grid_sampler(): expected grid to have size {n - 2} in last dimension, but got grid with "
-                           f"sizes {list(grid._shape)}")
+                           f"sizes {list(places)}")
     for i in range(2, n):
-        if input._shape[i] == 0:
+        if sizes[i] == 0:
             raise RuntimeError("grid_sampler(): expected input to have non-empty spatial dimensions, but input has "
-                               f"sizes {list(input._shape)} with dimension {i} being empty")
+                               f"sizes {list(sizes)} with dimension {i} being empty")
     wanted = rank + 2 if rank is not None else 4 if n == 4 else 5
-    if n != len(grid._shape) or n != wanted:
+    if n != len(places) or n != wanted:
         raise RuntimeError(f"grid_sampler(): expected {wanted}D input and grid with same number of dimensions, but got "
-                           f"input with sizes {list(input._shape)} and grid with sizes {list(grid._shape)}")
-    if not input._dtype.is_floating_point and input._device.type == "cpu":
+                           f"input with sizes {list(sizes)} and grid with sizes {list(places)}")
+    if not dt.is_floating_point and device == "cpu":
         kernel = "grid_sampler_2d_cpu_kernel_impl" if n == 4 else "grid_sampler3d_cpu"
-        raise NotImplementedError(f"\"{kernel}\" not implemented for '{input._dtype.scalar_name}'")
-    if input._dtype is not grid._dtype:
-        raise RuntimeError(f"expected scalar type {input._dtype.scalar_name} but found {grid._dtype.scalar_name}")
+        raise NotImplementedError(f"\"{kernel}\" not implemented for '{dt.scalar_name}'")
+    if dt is not grid_dt:
+        raise RuntimeError(f"expected scalar type {dt.scalar_name} but found {grid_dt.scalar_name}")
     if n == 5 and mode == _BICUBIC:
         raise RuntimeError("grid_sampler(): bicubic interpolation only supports 4D input")
     if mode not in (0, 1, 2) or padding not in (0, 1, 2):
