@@ -677,9 +677,10 @@ def normal_(self: Any, mean: Any = 0.0, std: Any = 1.0, *, generator: Any = None
 
 def random_(self: Any, *given: Any, to: Any = None, generator: Any = None, **others: Any) -> Any:
     """random_(from=0, to=None, *, generator=None): integers from [from, to), or any that the dtype holds exactly."""
-    if len(given) == 2 and to is None and not others and all([type(x) is int and is_long(x) for x in given]):
-        return _rows.RANDOM.row.inplace_op.call((self, *given, _generator("random_", generator)))
     g = _generator("random_", generator)
+    if to is None and not others and len(given) <= 2 and all([type(x) is int and is_long(x) for x in given]):
+        span = given if len(given) == 2 else (0, *given) if given else (None, None)
+        return _rows.RANDOM.row.inplace_op.call((self, *span, g))
     low = _from("random_", None, others, None)
     values = list(given)
     if to is None and values:

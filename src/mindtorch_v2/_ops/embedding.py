@@ -12,6 +12,7 @@ from .._dispatch.op import Op, Spec
 from .._dtype import int64
 from .._sizes import LONG_MAX
 from .._tensor_base import all_values, numel
+from .create import NEW_ZEROS
 from .rules import norm as rules
 from .rules.base import of_tensor
 from .table import composite, op
@@ -74,7 +75,8 @@ def _one_hot(self: Any, num_classes: int) -> Any:
         try:
             classes = num_classes if num_classes > 0 else self.max().item() + 1
             if 0 < classes <= LONG_MAX:
-                return self.new_zeros(self._shape + (classes,)).scatter_(-1, self.unsqueeze(-1), 1)
+                made = NEW_ZEROS.call((self, self._shape + (classes,), None, None, None, False))
+                return made.scatter_(-1, self.unsqueeze(-1), 1)
         except RuntimeError:
             pass  # a class is out of range: which, is said below
     if self._keys & CPU:
