@@ -98,7 +98,8 @@ class FnKernel(Kernel):
         self.calls_ops = True
 
     def run(self, op: Op, args: tuple[Any, ...], keys: i64) -> Any:
-        return self.fn(*args)
+        fn = self.fn  # compiled code reads it at once, but looks for `self.fn(*args)` by its name
+        return fn(*args)
 
 
 @final
@@ -110,10 +111,11 @@ class PartsKernel(Kernel):
         self.calls_ops = True
 
     def run(self, op: Op, args: tuple[Any, ...], keys: i64) -> Any:
+        fn = self.fn
         if op.rule is None:
-            return owned(self.fn(*args))
+            return owned(fn(*args))
         spec = op.rule.infer(args)
-        result = self.fn(*args)
+        result = fn(*args)
         if (
             isinstance(spec, Spec)
             and isinstance(result, TensorBase)

@@ -56,13 +56,15 @@ class IntoKernel(Kernel):
 
     def run(self, op: Op, args: tuple[Any, ...], keys: i64) -> Any:
         spec = op.infer(args)
+        fn = self.fn
         try:
             if isinstance(spec, Spec):
                 out: Any = empty_spec(spec)
-                self.fn(out, *args)
+                given: tuple[Any, ...] = (out,) + args
+                fn(*given)
                 return out
             outs = tuple([empty_spec(s) for s in spec])
-            self.fn(outs, *args)
+            fn(outs, *args)
             return outs
         except MemoryError as e:
             raise no_memory(e) from None

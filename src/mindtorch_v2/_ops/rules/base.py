@@ -22,7 +22,8 @@ class PyRule(Rule):
         self.fn: Final[Any] = fn
 
     def infer(self, args: tuple[Any, ...]) -> Any:
-        got = self.fn(*args)
+        fn = self.fn
+        got = fn(*args)
         if isinstance(got, Spec):
             return got
         if isinstance(got, TensorBase):
