@@ -93,13 +93,13 @@ CALLS: dict[str, Call] = {
         for name in ("svd", "svdvals", "nuc", "eigh", "eigvalsh", "eig", "eigvals")
         for kind, make in {"unit": lambda torch: torch.eye(3), "zeros": lambda torch: torch.zeros(2, 3, 3)}.items()
     },
-    # powers begin and end at numbers of their dtype
+    # powers begin and end at numbers of their dtype, and only their distance is rounded to it besides
     **{
         f"logspace_{dtype}_{steps}": lambda torch, dtype=dtype, steps=steps: torch.logspace(
             0.9, 4.9, steps, base=2.5, dtype=getattr(torch, dtype)
         )
-        for dtype in ("int64", "uint8", "float32")
-        for steps in (0, 1, 4, 5)
+        for dtype in ("int64", "uint8", "float32", "float16", "bfloat16")
+        for steps in (0, 1, 4, 5, 39)
     },
     # a bool is never a dimension
     "std_bool": lambda torch: numbers(torch, 2, 3).std(True),

@@ -26,7 +26,7 @@ def _logspace(out: Any, start: Any, end: Any, steps: int, base: float, *options:
         whole, wide = out._dtype.is_integer, numpy.complex128 if out._dtype.is_complex else numpy.float64
         first, last = (int(start), int(end)) if whole else (start, end)
         found = exponents(first, last, steps, float64 if whole else out._dtype, out._device)
-        np_view(out)[...] = numpy.power(wide(base), np_view(found).astype(wide)).astype(out._dtype.np)
+        np_view(out)[...] = numpy.power(wide(base), np_view(found)).astype(out._dtype.np)
 
 
 cpu("arange", Range(ARANGE))
