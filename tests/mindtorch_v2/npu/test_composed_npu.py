@@ -354,6 +354,15 @@ def test_sequences_of_whole_numbers_between_fractions(dtype: str) -> None:
         _oracle.assert_same(_rows.results(mine, name), expected, where=f"{name} {given}")
 
 
+@pytest.mark.parametrize("dtype", ["complex64", "complex128"])
+def test_complex_powers(dtype: str) -> None:
+    t = _oracle.load()
+    expected = t.logspace(1 + 1j, 2 - 0.5j, 9, dtype=getattr(t, dtype))
+    actual = torch.logspace(1 + 1j, 2 - 0.5j, 9, dtype=getattr(torch, dtype), device="npu")
+    tolerance = 1e-5 if dtype == "complex64" else 1e-12  # PyTorch computes each in its own precision
+    _oracle.assert_same(_rows.results(actual, "logspace"), expected, where="logspace", rtol=tolerance, atol=0.0)
+
+
 @pytest.mark.parametrize("dtype", ["float64", "complex64"])
 def test_factors_of_dtypes_that_the_vendor_does_not_factor(dtype: str) -> None:
     t = _oracle.load()

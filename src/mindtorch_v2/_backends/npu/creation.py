@@ -228,7 +228,7 @@ def _logspace(out: Any, start: Any, end: Any, steps: int, base: float, *options:
     elif steps:
         wide = float64 if out._dtype.is_integer else out._dtype
         found = exponents(whole(start, out), whole(end, out), steps, wide, out._device)
-        powers = empty((steps,), (1,), float64, out._device)
+        powers = empty((steps,), (1,), found._dtype, out._device)
         run("aclnnPowScalarTensor", "logspace", float(base), found, powers)
         copy(out, powers)
 
