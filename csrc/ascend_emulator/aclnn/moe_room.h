@@ -42,19 +42,6 @@ inline void scatter(const Run& r, const Places& tokens, const Values& rows, int6
 }
 
 // -- to the experts ----------------------------------------------------------------------------------------------------------
-inline void plan_out(Plan& p) {
-    const Dims &d = p.tensor("tokens").dims, &m = p.tensor("routingMap").dims;
-    int64_t rows = p.integer("numOutTokens");
-    p.require(m[0] == d[0], "routingMap has shape %s for %lld tokens", text(m).c_str(), wide(d[0]));
-    plan_room(p, rows, m[1], d[0]);
-    p.shape("permuteTokensOut", {rows, d[1]});
-    p.shape("sortedIndicesOut", {rows});
-    if (!p.has("probsOptional")) return;
-    p.same_shape("routingMap", "probsOptional");
-    if (!p.has("permuteProbsOutOptional")) refuse(ACLNN_ERR_PARAM_NULLPTR, "permuteProbsOutOptional must not be null");
-    p.shape("permuteProbsOutOptional", {rows});
-}
-
 inline void run_out(Run& r) {
     const Dims& m = r.tensor("routingMap").dims;
     auto map = r.read<int64_t>(r.tensor("routingMap"));

@@ -191,11 +191,11 @@ Map read_map(const Run& r, const char* name, int64_t rows) {
 }
 
 void plan_mapped(Plan& p) {
-    if (p.flag("dropAndPad")) return room::plan_out(p);
     const Dims &d = p.tensor("tokens").dims, &m = p.tensor("routingMap").dims;
     int64_t rows = p.integer("numOutTokens");
     p.require(m[0] == d[0], "routingMap has shape %s for %lld tokens", text(m).c_str(), wide(d[0]));
-    p.require(rows > 0 && d[0] > 0 && rows % d[0] == 0, "numOutTokens is %lld for %lld tokens", wide(rows), wide(d[0]));
+    if (p.flag("dropAndPad")) room::plan_room(p, rows, m[1], d[0]);
+    else p.require(rows > 0 && d[0] > 0 && rows % d[0] == 0, "numOutTokens is %lld for %lld tokens", wide(rows), wide(d[0]));
     p.shape("permuteTokensOut", {rows, d[1]});
     p.shape("sortedIndicesOut", {rows});
     if (!p.has("probsOptional")) return;
