@@ -118,7 +118,7 @@ template <class A> MT_INLINE void climb_cubic(Slopes<A>& s, const A* plane, cons
     for (int64_t i = 0; i < count; ++i) {
         Four down{}, steep{};
         for (int r = 0; r < 4; ++r) {
-            Four line;
+            Four line = {};
             if (MT_LIKELY(p.whole_rows[i])) line = *reinterpret_cast<const Loose*>(plane + p.index[4 * r][i]);
             else
                 for (int c = 0; c < 4; ++c) line[c] = element(plane, p.index[4 * r + c][i]);
