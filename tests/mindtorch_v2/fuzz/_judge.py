@@ -159,6 +159,8 @@ def agrees(mine: Outcome, theirs: Outcome, program: str = "") -> bool:
         # had no memory for one.
         earlier = mine.where.partition(" @ ")[0] != theirs.where.partition(" @ ")[0]
         earlier = earlier or "overflow" in theirs.text or "bad_alloc" in theirs.text
+        # Nor where there are too many arguments and it has refused one of them before they were counted.
+        earlier = earlier or (theirs.refused and _ARITY.search(mine.text) is not None)
         return (earlier or PYTHON.search(theirs.text) is not None) and PYTHON.search(mine.text) is not None
     # Python words a wrong count of arguments, and what an object has not, by names that are ours or PyTorch's.
     alike = PYTHON.search(mine.text) is not None and PYTHON.search(theirs.text) is not None

@@ -92,6 +92,9 @@ def test_pytorch_excuses_what_it_says_too() -> None:
     mine = Outcome("AttributeError", "'int' object has no attribute 'dim'")
     assert agrees(mine, mine)
     assert not agrees(mine, Outcome("TypeError", "argument 'input' (position 1) must be Tensor, not int"))
+    miscounted = Outcome("TypeError", "f() takes 2 positional arguments but 3 were given")
+    assert agrees(miscounted, Outcome("RuntimeError", "Boolean value of Tensor with more than one value is ambiguous"))
+    assert not agrees(miscounted, Outcome("ok"))
     assert agrees(Outcome("hang"), Outcome("hang")) and not agrees(Outcome("hang"), Outcome("ok"))
 
 
