@@ -9,8 +9,6 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
-import pytest
-
 Call = Callable[[Any, Any], Any]
 
 
@@ -235,21 +233,6 @@ def has(torch: Any, name: str) -> bool:
 
 def available(torch: Any) -> list[str]:
     return [name for name in CALLS if has(torch, name)]
-
-
-# What the vendor has no function for.
-NOT_ON_NPU = frozenset("igamma_ igammac_".split())
-
-
-def refused(torch: Any, device: str, name: str) -> bool:
-    """True where a device does not offer the operator: the call then says so, and changes nothing."""
-    if device != "npu" or name not in NOT_ON_NPU:
-        return False
-    tensor = CALLS[name].make(torch, device)
-    with pytest.raises(NotImplementedError, match="is not available on NPU"):
-        CALLS[name].call(torch, tensor)
-    assert tensor._version == 0
-    return True
 
 
 def differentiable(torch: Any) -> list[str]:
