@@ -65,6 +65,7 @@ _ZEROS_LIKE: Final[Op] = _rows.ZEROS_LIKE
 _TO_COPY: Final[Op] = _copy_rows.TO_COPY
 _SIZE: Final = Arg("size", "int", False, True, 0, "", False, False, False, None, True)
 _STEPS: Final = Arg("steps", "int", False, False, 0, "", False, False, False, None)
+_BASE: Final = Arg("base", "float", False, False, 0, "", False, False, False, None)
 _STRIDE: Final = Arg("stride", "int", False, True, 0, "", False, False, False, None, True)
 
 
@@ -478,8 +479,9 @@ def logspace(
     **unknown: Any,
 ) -> Any:
     """logspace(start, end, steps, base=10.0, *, out=None, dtype=None, layout=strided, device=None)"""
-    if unknown or not (_is_end(start) and _is_end(end) and fitted("", _STEPS, steps) is not BAD):
-        raise stray("logspace", (start, end, steps), unknown)
+    power = fitted("", _BASE, base)
+    if unknown or power is BAD or not (_is_end(start) and _is_end(end) and fitted("", _STEPS, steps) is not BAD):
+        raise stray("logspace", (start, end, steps) if type(base) is float else (start, end, steps, base), unknown)
     if isinstance(start, TensorBase) or isinstance(end, TensorBase):
         device = _endpoints_device("logspace", start, end, device)
         start, end = _endpoint(start), _endpoint(end)
@@ -487,7 +489,7 @@ def logspace(
         _number("logspace", "start", 1, start),
         _number("logspace", "end", 2, end),
         _int("logspace", "steps", 3, steps),
-        float(base),
+        float(power),
         _dtype_arg("logspace", dtype),
         layout,
         _factory_device("logspace", device),

@@ -5,6 +5,7 @@ Invariant: both ends and their difference are rounded to the dtype, as in PyTorc
 
 from __future__ import annotations
 
+import math
 from typing import Any
 
 from ..._dispatch import registry
@@ -21,6 +22,18 @@ def exponents(start: Any, end: Any, steps: int, dtype: Any, device: Any) -> Any:
     return registry.get("where").call((place < steps // 2, low, high))
 
 
-def one(value: Any, like: Any) -> Any:
+def one(base: float, start: Any, like: Any) -> Any:
     """The only power there is; a number that the dtype does not hold is refused."""
-    return like.new_full(like._shape, value)
+    return like.new_full(like._shape, power(base, start))
+
+
+def power(base: float, exponent: Any) -> Any:
+    """As C computes it, which refuses nothing."""
+    if isinstance(exponent, complex):
+        return base**exponent
+    try:
+        return math.pow(base, exponent)
+    except OverflowError:
+        return -math.inf if base < 0 and exponent % 2 == 1 else math.inf
+    except ValueError:
+        return math.nan if base else math.inf

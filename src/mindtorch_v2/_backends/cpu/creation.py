@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from ..._dtype import complex32, float64
-from ..common.spacing import exponents, one
+from ..common.spacing import exponents, one, power
 from .kernels.creation import ARANGE, EYE, LINSPACE, LOWER, UPPER, Range
 from .kernels.moves import complex_of, polar
 from .lines import cpu, into
@@ -17,16 +17,17 @@ def _logspace(out: Any, start: Any, end: Any, steps: int, base: float, *options:
     if narrow and steps > 1:
         raise NotImplementedError(f"\"logspace_cpu\" not implemented for '{out._dtype.scalar_name}'")
     if narrow and steps:
-        out.fill_(base**start)
+        out.fill_(power(base, start))
     elif steps == 1:
-        np_view(out)[...] = np_view(one(base**start, out))
+        np_view(out)[...] = np_view(one(base, start, out))
     elif steps:
         import numpy
 
         whole, wide = out._dtype.is_integer, numpy.complex128 if out._dtype.is_complex else numpy.float64
         first, last = (int(start), int(end)) if whole else (start, end)
         found = exponents(first, last, steps, float64 if whole else out._dtype, out._device)
-        np_view(out)[...] = numpy.power(wide(base), np_view(found)).astype(out._dtype.np)
+        with numpy.errstate(all="ignore"):
+            np_view(out)[...] = numpy.power(wide(base), np_view(found)).astype(out._dtype.np)
 
 
 cpu("arange", Range(ARANGE))

@@ -224,7 +224,7 @@ def _arange_of_fractions(out: Any, start: Any, end: Any, step: Any, *options: An
 
 def _logspace(out: Any, start: Any, end: Any, steps: int, base: float, *options: Any) -> None:
     if steps == 1:
-        copy(out, one(base**start, out))
+        copy(out, one(base, start, out))
     elif steps:
         wide = float64 if out._dtype.is_integer else out._dtype
         found = exponents(whole(start, out), whole(end, out), steps, wide, out._device)

@@ -168,7 +168,7 @@ def _add_bias(out: TensorBase, bias: Any) -> None:
 
 def _forward(x: TensorBase, weight: TensorBase, bias: Any, out: TensorBase, v: Window) -> None:
     """out = the convolution; all dense in one dtype."""
-    if v.covers:
+    if v.covers and x._dtype.is_inexact:
         m, k, _ = _sizes(weight, v)
         _cover(x, weight, out, (x._shape[0], m, k), (False, True))
         _add_bias(out, bias)
@@ -192,7 +192,7 @@ def _forward(x: TensorBase, weight: TensorBase, bias: Any, out: TensorBase, v: W
 
 def _input_gradient(grad: TensorBase, weight: TensorBase, bias: Any, out: TensorBase, v: Window) -> None:
     """out = what the places of the input received."""
-    if v.covers:
+    if v.covers and grad._dtype.is_inexact:
         m, k, _ = _sizes(weight, v)
         _cover(grad, weight, out, (grad._shape[0], k, m), (False, False))
         _add_bias(out, bias)
