@@ -225,7 +225,7 @@ class Power(Rule):
                 # A copy or a fill: every dtype has those.
                 return s
         if ((ARITHMETIC & ~BOOL) >> s.dtype.code) & 1 == 0:
-            if not isinstance(base, TensorBase) and base == 1:
+            if not isinstance(base, (TensorBase, bool)) and base == 1:
                 return s  # a fill
             raise not_implemented("pow", s.dtype)
         return s
