@@ -123,8 +123,9 @@ def test_record_stream_keeps_memory_from_being_reused(seed: int) -> None:
         side.synchronize()
         assert target.cpu().tolist() == [7.0] * 2000
         del other
-    # Its turn comes when the stream has finished.
-    assert torch.empty(2000, device="npu").data_ptr() in (address, address + round_size(8000) * 2)
+    # Its turn comes when the stream has finished, and after free blocks with lower addresses.
+    again = [torch.empty(2000, device="npu") for _ in range(256)]
+    assert any(t.data_ptr() <= address < t.data_ptr() + round_size(8000) for t in again)
 
 
 @control.emulator_only
