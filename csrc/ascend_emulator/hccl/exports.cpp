@@ -61,11 +61,11 @@ struct Entry {
     int dtype = ACL_DT_UNDEFINED;
     uint64_t item = 1;
     std::vector<Range> ranges;
-    HcclResult code = HCCL_SUCCESS;
+    int code = HCCL_SUCCESS;  // an injected fault is any number
 
     Entry(const char* function, HcclComm comm, HcclDataType type) : by(function) { code = checked(comm, type); }
-    HcclResult checked(HcclComm comm, HcclDataType type) {
-        if (int injected = enter(by)) return HcclResult(injected);
+    int checked(HcclComm comm, HcclDataType type) {
+        if (int injected = enter(by)) return injected;
         if (comm == nullptr) return refused(HCCL_E_PTR, by, "comm must not be null");
         dtype = acl_dtype(type);
         if (dtype == ACL_DT_UNDEFINED) return refused(HCCL_E_NOT_SUPPORT, by, "dataType is none of the types it knows");
@@ -78,7 +78,7 @@ struct Entry {
             return refused(HCCL_E_PARA, by, "the communicator belongs to another device than the one that is set");
         return HCCL_SUCCESS;
     }
-    void fail(HcclResult why) { code = why; }
+    void fail(int why) { code = why; }
     bool failed() const { return code != HCCL_SUCCESS; }
 
     // A buffer of `count` elements; null is fine where there are none.
@@ -118,7 +118,7 @@ struct Entry {
             fail(refused(HCCL_E_NOT_SUPPORT, by, "INT16 and BFP16 have no product"));
     }
     HcclResult queue(aclrtStream stream, const std::vector<int>& lines, std::function<void(Communicator&)> body) {
-        if (failed()) return code;
+        if (failed()) return HcclResult(code);
         Task task;
         task.name = by;
         task.ranges = std::move(ranges);
@@ -260,7 +260,7 @@ HcclResult messages(Entry& e, const std::vector<HcclSendRecvItem>& items, aclrtS
     std::vector<Message> all;
     std::vector<int> lines;
     for (const HcclSendRecvItem& item : items) {
-        if (e.failed()) return e.code;
+        if (e.failed()) return HcclResult(e.code);
         e.dtype = acl_dtype(item.dataType);
         if (e.dtype == ACL_DT_UNDEFINED)
             return refused(HCCL_E_NOT_SUPPORT, e.by, "dataType is none of the types it knows");
@@ -419,7 +419,7 @@ EMU_API HcclResult HcclReduce(void* sendBuf, void* recvBuf, uint64_t count, Hccl
 EMU_API HcclResult HcclReduceScatter(void* sendBuf, void* recvBuf, uint64_t recvCount, HcclDataType dataType,
                                      HcclReduceOp op, HcclComm comm, aclrtStream stream) {
     Entry e(__func__, comm, dataType);
-    if (too_many(e, recvCount)) return e.code;
+    if (too_many(e, recvCount)) return HcclResult(e.code);
     return reduce_scatter(e, sendBuf, even(e.c->size, recvCount), recvBuf, recvCount, op, stream);
 }
 
@@ -427,7 +427,7 @@ EMU_API HcclResult HcclReduceScatterV(void* sendBuf, const void* sendCounts, con
                                       uint64_t recvCount, HcclDataType dataType, HcclReduceOp op, HcclComm comm,
                                       aclrtStream stream) {
     Entry e(__func__, comm, dataType);
-    if (e.failed()) return e.code;
+    if (e.failed()) return HcclResult(e.code);
     if (sendCounts == nullptr || sendDispls == nullptr)
         return refused(HCCL_E_PTR, e.by, "sendCounts and sendDispls must not be null");
     return reduce_scatter(e, sendBuf, Layout(numbers(sendCounts, e.c->size), numbers(sendDispls, e.c->size)), recvBuf,
@@ -437,14 +437,14 @@ EMU_API HcclResult HcclReduceScatterV(void* sendBuf, const void* sendCounts, con
 EMU_API HcclResult HcclAllGather(void* sendBuf, void* recvBuf, uint64_t sendCount, HcclDataType dataType, HcclComm comm,
                                  aclrtStream stream) {
     Entry e(__func__, comm, dataType);
-    if (too_many(e, sendCount)) return e.code;
+    if (too_many(e, sendCount)) return HcclResult(e.code);
     return all_gather(e, sendBuf, sendCount, recvBuf, even(e.c->size, sendCount), stream);
 }
 
 EMU_API HcclResult HcclAllGatherV(void* sendBuf, uint64_t sendCount, void* recvBuf, const void* recvCounts,
                                   const void* recvDispls, HcclDataType dataType, HcclComm comm, aclrtStream stream) {
     Entry e(__func__, comm, dataType);
-    if (e.failed()) return e.code;
+    if (e.failed()) return HcclResult(e.code);
     if (recvCounts == nullptr || recvDispls == nullptr)
         return refused(HCCL_E_PTR, e.by, "recvCounts and recvDispls must not be null");
     return all_gather(e, sendBuf, sendCount, recvBuf,
@@ -454,7 +454,7 @@ EMU_API HcclResult HcclAllGatherV(void* sendBuf, uint64_t sendCount, void* recvB
 EMU_API HcclResult HcclScatter(void* sendBuf, void* recvBuf, uint64_t recvCount, HcclDataType dataType, uint32_t root,
                                HcclComm comm, aclrtStream stream) {
     Entry e(__func__, comm, dataType);
-    if (too_many(e, recvCount)) return e.code;
+    if (too_many(e, recvCount)) return HcclResult(e.code);
     e.root(root, "root");
     uint64_t from = 0, to = e.buffer(recvBuf, recvCount, "recvBuf", true);
     if (!e.failed() && e.c->rank == root) from = e.buffer(sendBuf, recvCount * e.c->size, "sendBuf", false);
@@ -484,7 +484,7 @@ EMU_API HcclResult HcclRecv(void* recvBuf, uint64_t count, HcclDataType dataType
 EMU_API HcclResult HcclBatchSendRecv(HcclSendRecvItem* sendRecvInfo, uint32_t itemNum, HcclComm comm,
                                      aclrtStream stream) {
     Entry e(__func__, comm, HCCL_DATA_TYPE_INT8);
-    if (e.failed()) return e.code;
+    if (e.failed()) return HcclResult(e.code);
     if (sendRecvInfo == nullptr) return refused(HCCL_E_PTR, e.by, "sendRecvInfo must not be null");
     if (itemNum == 0) return refused(HCCL_E_PARA, e.by, "itemNum must not be 0");
     return messages(e, std::vector<HcclSendRecvItem>(sendRecvInfo, sendRecvInfo + itemNum), stream);
@@ -493,10 +493,10 @@ EMU_API HcclResult HcclBatchSendRecv(HcclSendRecvItem* sendRecvInfo, uint32_t it
 EMU_API HcclResult HcclAlltoAll(const void* sendBuf, uint64_t sendCount, HcclDataType sendType, const void* recvBuf,
                                 uint64_t recvCount, HcclDataType recvType, HcclComm comm, aclrtStream stream) {
     Entry e(__func__, comm, sendType);
-    if (e.failed()) return e.code;
+    if (e.failed()) return HcclResult(e.code);
     if (sendCount != recvCount || sendType != recvType)
         return refused(HCCL_E_PARA, e.by, "counts and types of both sides must be the same");
-    if (too_many(e, sendCount)) return e.code;
+    if (too_many(e, sendCount)) return HcclResult(e.code);
     return all_to_all(e, sendBuf, even(e.c->size, sendCount), recvBuf, even(e.c->size, recvCount), comm, stream);
 }
 
@@ -504,7 +504,7 @@ EMU_API HcclResult HcclAlltoAllV(const void* sendBuf, const void* sendCounts, co
                                  HcclDataType sendType, const void* recvBuf, const void* recvCounts,
                                  const void* rdispls, HcclDataType recvType, HcclComm comm, aclrtStream stream) {
     Entry e(__func__, comm, sendType);
-    if (e.failed()) return e.code;
+    if (e.failed()) return HcclResult(e.code);
     if (sendType != recvType) return refused(HCCL_E_PARA, e.by, "the types of both sides must be the same");
     for (const void* list : {sendCounts, sdispls, recvCounts, rdispls})
         if (list == nullptr) return refused(HCCL_E_PTR, e.by, "counts and displacements must not be null");
@@ -516,7 +516,7 @@ EMU_API HcclResult HcclAlltoAllV(const void* sendBuf, const void* sendCounts, co
 EMU_API HcclResult HcclAlltoAllVC(const void* sendBuf, const void* sendCountMatrix, HcclDataType sendType,
                                   const void* recvBuf, HcclDataType recvType, HcclComm comm, aclrtStream stream) {
     Entry e(__func__, comm, sendType);
-    if (e.failed()) return e.code;
+    if (e.failed()) return HcclResult(e.code);
     if (sendType != recvType) return refused(HCCL_E_PARA, e.by, "the types of both sides must be the same");
     if (sendCountMatrix == nullptr) return refused(HCCL_E_PTR, e.by, "sendCountMatrix must not be null");
     uint32_t n = e.c->size, me = e.c->rank;
