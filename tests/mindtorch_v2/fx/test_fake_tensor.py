@@ -285,5 +285,8 @@ def test_writing_ends_a_constant() -> None:
 
 @mindtorch_only
 def test_symbolic_sizes_are_refused() -> None:
-    with pytest.raises(NotImplementedError, match="shape_env"):
-        FakeTensorMode(shape_env=object())
+    mode = FakeTensorMode(shape_env=object())
+    with pytest.raises(NotImplementedError, match="sizes are numbers here"):
+        mode.from_tensor(torch.ones(2))
+    with pytest.raises(NotImplementedError, match="sizes are numbers here"):
+        FakeTensorMode().from_tensor(torch.ones(2), static_shapes=False)
