@@ -50,11 +50,14 @@ inline std::vector<double> read_scale(const Run& r, const Tensor& t) {
     return out;
 }
 
-// Eight 4-bit integers in each INT32 of the innermost dimension, the first in its lowest bits.
+// Eight 4-bit integers in each INT32 of the innermost dimension, the first in its lowest bits. One stride leads to all of
+// them, so they lie side by side.
 inline Tensor half_bytes(Tensor t) {
     if (t.dtype != ACL_INT32 || t.rank() == 0) return t;
     int inner = t.rank() - 1;
     if (t.rank() > 1 && t.strides[inner] != 1 && t.strides[inner - 1] == 1) --inner;
+    if (t.dims[inner] > 1 && t.strides[inner] != 1)
+        refuse(ACLNN_ERR_PARAM_INVALID, "INT32 that holds INT4 is dense along dimension %d, stride %lld", inner, static_cast<long long>(t.strides[inner]));
     for (int i = 0; i < t.rank(); ++i)
         if (i != inner) t.strides[i] *= 8;
     t.dims[inner] *= 8, t.offset *= 8;

@@ -153,6 +153,15 @@ def test_results_that_do_not_fit() -> None:
     assert refused("aclnnAscendQuant", **{**QUANT, "roundMode": "up"}, scale=SCALE, y=Out((4, 8), "int8")) == 161002
 
 
+def test_words_of_small_integers_lie_side_by_side() -> None:
+    x = (np.arange(32) % 8).reshape(2, 16).astype(F)
+    given = {**QUANT, "x": x, "scale": np.ones(16, F), "dstType": 3}
+    assert refused("aclnnAscendQuant", **given, y=Out((2, 2), "int32", strides=(8, 2))) == 161002
+    for strides in (None, (8, 1)):
+        got = call("aclnnAscendQuant", **given, y=Out((2, 2), "int32", strides=strides))
+        assert got.tolist() == [[0x76543210] * 2] * 2
+
+
 def test_scales_of_groups() -> None:
     """Groups of the inner dimension have their own scale, and offset, for each column."""
     scales = np.stack([COLUMN, COLUMN / 2, COLUMN / 4])
